@@ -1,0 +1,1 @@
+"""One file, one thing: programs that post-train."""

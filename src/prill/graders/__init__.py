@@ -1,0 +1,1 @@
+"""One file, one thing: ways to mark a reply."""

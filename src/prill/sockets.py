@@ -1,0 +1,197 @@
+"""The sockets: what a plug-in must be. Each is *defined* by its conformance suite in `testing.py`.
+
+A plug-in is one file that ends in `plugin = …`; it is found by its kind (the folder) and its name (the file).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from prill.record import Finding, Mark, Reply, Run, Step
+from prill.spec import BaseModel, Entrant
+
+
+class Value(Struct, frozen=True, forbid_unknown_fields=True):
+    """What passes through a socket: plain, frozen, named."""
+
+
+# --- the box -----------------------------------------------------------------------------------------------
+
+
+class Mount(Value, kw_only=True):
+    """A host file or folder as it appears in a box. Read-only unless said otherwise."""
+
+    source: Path
+    target: str
+    """Absolute path inside the box."""
+    writable: bool = False
+
+
+class Need(Value, kw_only=True):
+    """What a box must offer, decided before it is opened. Nothing of the host is visible beyond this."""
+
+    mounts: tuple[Mount, ...] = ()
+    runtime: tuple[Path, ...] = ()
+    """Host folders that appear at their own path, read-only: interpreters and installed packages."""
+    env: Mapping[str, str] = {}
+    memory_bytes: int | None = None
+    processes: int | None = None
+
+
+class Command(Value, kw_only=True):
+    """A program to run in a box. Paths in `argv` and `env` are paths inside the box."""
+
+    argv: tuple[str, ...]
+    stdin: bytes = b""
+    env: Mapping[str, str] = {}
+    cwd: str = "/tmp"
+    files: Mapping[str, str] = {}
+    """Path in the box → name of a file in the catalog's folders; the stage mounts them, read-only."""
+
+
+class Ended(Value, kw_only=True):
+    """How a program ended."""
+
+    exit_code: int | None
+    """The program's own status; `None` if it was killed by us or by a signal it did not survive."""
+    signals: tuple[str, ...]
+    """Signals we sent, in order ("TERM", "KILL")."""
+    timed_out: bool
+    oom_killed: bool
+    wall_seconds: float
+    output_bytes: int
+    dropped_bytes: int
+    """Output beyond the cap: counted, not kept."""
+
+
+class Running(Protocol):
+    """A program in the background of a box."""
+
+    def poll(self) -> Ended | None:
+        """How it ended, or `None` while it runs."""
+
+    def stop(self, grace_seconds: float = 5.0) -> Ended:
+        """TERM, then KILL after the grace. Idempotent."""
+
+
+class Box(Protocol):
+    """An open box. All programs that run in it share its files, its loopback and its fate."""
+
+    isolated: bool
+    """False where programs can see the host; it is written into every record made here."""
+
+    def path(self, target: str) -> str:
+        """A path of the box as its programs must spell it (differs from `target` only where nothing is isolated)."""
+
+    def run(
+        self,
+        command: Command,
+        *,
+        stdout: Path,
+        stderr: Path,
+        limit_seconds: float | None = None,
+        grace_seconds: float = 5.0,
+        max_output_bytes: int = 1 << 30,
+        times: Path | None = None,
+    ) -> Ended:
+        """Run to the end, or to the deadline: TERM to every process, KILL after the grace. Always returns.
+
+        Output is written as it comes, byte for byte up to `max_output_bytes` for each stream. `times` gets one
+        line `offset seconds` for each piece of stdout as it arrived.
+        """
+
+    def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+        """Run in the background; it dies with the box at the latest."""
+
+    def put(self, source: Path, target: str) -> None:
+        """Copy a host file to a writable place of the box."""
+
+    def get(self, source: str, target: Path) -> None:
+        """Copy a regular file out of the box's writable mounts. Links and special files are refused (`ValueError`)."""
+
+
+class Sandbox(Protocol):
+    """Shuts programs in. When a box closes, every process that was in it is dead."""
+
+    def open(self, need: Need) -> AbstractContextManager[Box]:
+        """A fresh box. Raises `InfraError` where this machine cannot make one."""
+
+
+# --- the agent ---------------------------------------------------------------------------------------------
+
+
+class Agent(Protocol):
+    """Knows one agent program: how to start it, and how to read what it prints. Both are pure."""
+
+    def command(self, entrant: Entrant, prompt: str) -> Command:
+        """What to run."""
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[Step]:
+        """Steps out of raw output. Total: never raises, never drops a line; the unknown becomes kind `other`."""
+
+
+# --- measuring ---------------------------------------------------------------------------------------------
+
+
+class Endpoint(Value, kw_only=True):
+    """A served model, as programs in the same box reach it."""
+
+    url: str
+    """OpenAI-compatible root, ending in `/v1`."""
+    model: str
+    settings: Mapping[str, Any]
+    """Engine, versions, arguments, and what of the submission's generation_config the server applies."""
+
+
+class Engine(Protocol):
+    """Makes a model folder answer over an OpenAI-compatible endpoint, inside a box."""
+
+    def serve(self, submission: str, model: BaseModel, box: Box, logs: Path) -> AbstractContextManager[Endpoint]:
+        """Serve the folder at that path of the box. Ready means one finished generation.
+
+        Raises `NotServed` with the server's last words; whose fault that is, the stage finds out.
+        """
+
+
+class NotServed(Exception):
+    """The engine did not come up with this model. Not yet anybody's fault."""
+
+
+class Item(Value, kw_only=True):
+    """One question of a benchmark, with what the grader needs."""
+
+    id: str
+    question: str
+    answer: str
+    fields: Mapping[str, Any] = {}
+
+
+class Grader(Protocol):
+    """Marks one reply. Raises if it cannot mark; that is never the model's zero."""
+
+    def __call__(self, reply: Reply, item: Item) -> Mark: ...
+
+
+# --- judging -----------------------------------------------------------------------------------------------
+
+
+class Evidence(Value, kw_only=True):
+    """All that a judge may read, as paths where it runs. Everything under `folder` is hostile bytes."""
+
+    run: Run
+    folder: Path
+    items: Mapping[str, Path]
+    """Benchmark name → its items, JSON lines."""
+    base: Path
+    siblings: Mapping[str, Path]
+
+
+class Judge(Protocol):
+    """Reads the evidence of a finished run and speaks to the rules it names, each exactly once."""
+
+    rules: tuple[str, ...]
+
+    def __call__(self, evidence: Evidence) -> list[Finding]: ...
