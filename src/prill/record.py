@@ -18,7 +18,7 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True):
     """A value that one stage wrote and nobody changes."""
 
 
-class Event(Record, kw_only=True):
+class Event(Record, frozen=True, kw_only=True):
     """One line of `events.jsonl`."""
 
     at: float
@@ -28,7 +28,7 @@ class Event(Record, kw_only=True):
     detail: dict[str, Any] = {}
 
 
-class Outcome(Record, kw_only=True, tag="prill/outcome/1", tag_field="schema"):
+class Outcome(Record, frozen=True, kw_only=True, tag="prill/outcome/1", tag_field="schema"):
     """How solving ended. Written last by `solve`: its existence means that the agent is done."""
 
     ended: Ended
@@ -49,7 +49,7 @@ class Outcome(Record, kw_only=True, tag="prill/outcome/1", tag_field="schema"):
     spend_why: str = "no model was called through the gateway"
 
 
-class Step(Record, kw_only=True):
+class Step(Record, frozen=True, kw_only=True):
     """One thing that an agent said or did, numbered from 1; `offset` and `length` point into the raw output."""
 
     step: int
@@ -61,7 +61,7 @@ class Step(Record, kw_only=True):
     """Since the agent began, as our clock saw the bytes arrive."""
 
 
-class File(Record, kw_only=True):
+class File(Record, frozen=True, kw_only=True):
     """A file by its path inside a folder, its size and its digest."""
 
     path: str
@@ -69,7 +69,7 @@ class File(Record, kw_only=True):
     sha256: str
 
 
-class Fault(Record, kw_only=True):
+class Fault(Record, frozen=True, kw_only=True):
     """Something wrong with a submission, by code, with what to do about it."""
 
     code: str
@@ -77,7 +77,7 @@ class Fault(Record, kw_only=True):
     severity: Literal["fatal", "warning"] = "fatal"
 
 
-class Submission(Record, kw_only=True, tag="prill/submission/1", tag_field="schema"):
+class Submission(Record, frozen=True, kw_only=True, tag="prill/submission/1", tag_field="schema"):
     """What the agent left, sealed."""
 
     state: Literal["sealed", "absent", "broken"]
@@ -91,7 +91,7 @@ class Submission(Record, kw_only=True, tag="prill/submission/1", tag_field="sche
     """Digests of everything else in the workspace, so that it may be pruned later."""
 
 
-class Mark(Record, kw_only=True):
+class Mark(Record, frozen=True, kw_only=True):
     """What one reply earned, read twice: as the published scorer reads it, and as RULES.md does."""
 
     official: float
@@ -100,7 +100,7 @@ class Mark(Record, kw_only=True):
     why: str = ""
 
 
-class Reply(Record, kw_only=True):
+class Reply(Record, frozen=True, kw_only=True):
     """What came back for one request."""
 
     text: str
@@ -109,7 +109,7 @@ class Reply(Record, kw_only=True):
     seconds: float | None = None
 
 
-class ItemMark(Record, kw_only=True):
+class ItemMark(Record, frozen=True, kw_only=True):
     """One item of a measurement."""
 
     item: str
@@ -121,7 +121,7 @@ class ItemMark(Record, kw_only=True):
     tokens: int | None = None
 
 
-class Measurement(Record, kw_only=True, tag="prill/measurement/1", tag_field="schema"):
+class Measurement(Record, frozen=True, kw_only=True, tag="prill/measurement/1", tag_field="schema"):
     """One benchmark put to one sealed submission with one seed."""
 
     benchmark: str
@@ -146,7 +146,7 @@ class Measurement(Record, kw_only=True, tag="prill/measurement/1", tag_field="sc
     isolated: bool
 
 
-class Citation(Record, kw_only=True):
+class Citation(Record, frozen=True, kw_only=True):
     """A place in the evidence that anyone can open: a step, or bytes of a file of the run folder."""
 
     file: str
@@ -159,7 +159,7 @@ class Citation(Record, kw_only=True):
     quote: str = ""
 
 
-class Finding(Record, kw_only=True, tag="prill/finding/1", tag_field="schema"):
+class Finding(Record, frozen=True, kw_only=True, tag="prill/finding/1", tag_field="schema"):
     """What one judge says about one rule. `unknown` is never innocence."""
 
     judge: str
@@ -171,7 +171,7 @@ class Finding(Record, kw_only=True, tag="prill/finding/1", tag_field="schema"):
     """The figures behind the verdict, with their names and units."""
 
 
-class Run(Record, kw_only=True):
+class Run(Record, frozen=True, kw_only=True):
     """A run folder read as one value, for everything that thinks."""
 
     spec: RunSpec
@@ -189,7 +189,7 @@ class Run(Record, kw_only=True):
 CellState = Literal["measured", "base", "zero", "held", "lost", "missing"]
 
 
-class Cell(Record, kw_only=True):
+class Cell(Record, frozen=True, kw_only=True):
     """One entrant on one model and benchmark with one seed: a value, or none, and always why."""
 
     entrant: str
@@ -209,7 +209,7 @@ class Cell(Record, kw_only=True):
     cites: tuple[Citation, ...] = ()
 
 
-class Attempt(Record, kw_only=True):
+class Attempt(Record, frozen=True, kw_only=True):
     """One run that ever began, how it ended and whether it counts."""
 
     run: str
@@ -223,7 +223,7 @@ class Attempt(Record, kw_only=True):
     why: str
 
 
-class Standing(Record, kw_only=True):
+class Standing(Record, frozen=True, kw_only=True):
     """One entrant's row: the headline and what it is made of."""
 
     entrant: str
@@ -240,7 +240,7 @@ class Standing(Record, kw_only=True):
     lost: int
 
 
-class Board(Record, kw_only=True, tag="prill/standings/1", tag_field="schema"):
+class Board(Record, frozen=True, kw_only=True, tag="prill/standings/1", tag_field="schema"):
     """A suite's standings, as computed from files at one moment."""
 
     suite: str

@@ -21,7 +21,7 @@ class Value(Struct, frozen=True, forbid_unknown_fields=True):
 # --- the box -----------------------------------------------------------------------------------------------
 
 
-class Mount(Value, kw_only=True):
+class Mount(Value, frozen=True, kw_only=True):
     """A host file or folder as it appears in a box. Read-only unless said otherwise."""
 
     source: Path
@@ -30,7 +30,7 @@ class Mount(Value, kw_only=True):
     writable: bool = False
 
 
-class Need(Value, kw_only=True):
+class Need(Value, frozen=True, kw_only=True):
     """What a box must offer, decided before it is opened. Nothing of the host is visible beyond this."""
 
     mounts: tuple[Mount, ...] = ()
@@ -41,7 +41,7 @@ class Need(Value, kw_only=True):
     processes: int | None = None
 
 
-class Command(Value, kw_only=True):
+class Command(Value, frozen=True, kw_only=True):
     """A program to run in a box. Paths in `argv` and `env` are paths inside the box."""
 
     argv: tuple[str, ...]
@@ -52,7 +52,7 @@ class Command(Value, kw_only=True):
     """Path in the box → name of a file in the catalog's folders; the stage mounts them, read-only."""
 
 
-class Ended(Value, kw_only=True):
+class Ended(Value, frozen=True, kw_only=True):
     """How a program ended."""
 
     exit_code: int | None
@@ -136,7 +136,7 @@ class Agent(Protocol):
 # --- measuring ---------------------------------------------------------------------------------------------
 
 
-class Endpoint(Value, kw_only=True):
+class Endpoint(Value, frozen=True, kw_only=True):
     """A served model, as programs in the same box reach it."""
 
     url: str
@@ -160,7 +160,7 @@ class NotServed(Exception):
     """The engine did not come up with this model. Not yet anybody's fault."""
 
 
-class Item(Value, kw_only=True):
+class Item(Value, frozen=True, kw_only=True):
     """One question of a benchmark, with what the grader needs."""
 
     id: str
@@ -178,7 +178,7 @@ class Grader(Protocol):
 # --- judging -----------------------------------------------------------------------------------------------
 
 
-class Evidence(Value, kw_only=True):
+class Evidence(Value, frozen=True, kw_only=True):
     """All that a judge may read, as paths where it runs. Everything under `folder` is hostile bytes."""
 
     run: Run

@@ -16,7 +16,7 @@ class Frozen(Struct, frozen=True, forbid_unknown_fields=True):
     """A value with named fields; a field that is not declared is an error, not a silent extra."""
 
 
-class Budget(Frozen, kw_only=True):
+class Budget(Frozen, frozen=True, kw_only=True):
     """What a run may use up. `None` means that the suite sets no such limit."""
 
     hours: float
@@ -30,7 +30,7 @@ class Budget(Frozen, kw_only=True):
     """Between TERM and KILL, once the time is over."""
 
 
-class Data(Frozen, kw_only=True):
+class Data(Frozen, frozen=True, kw_only=True):
     """Where a benchmark's items come from, pinned: `path` in the catalog's folders or `repo` on a hub."""
 
     path: str | None = None
@@ -42,7 +42,7 @@ class Data(Frozen, kw_only=True):
     """`sha256:` over the items as canonical JSON lines, in order."""
 
 
-class Sampling(Frozen, kw_only=True):
+class Sampling(Frozen, frozen=True, kw_only=True):
     """How replies are drawn. `None` leaves the setting to the submission's own generation_config."""
 
     max_tokens: int
@@ -51,7 +51,7 @@ class Sampling(Frozen, kw_only=True):
     seed: int | None = None
 
 
-class Benchmark(Frozen, kw_only=True):
+class Benchmark(Frozen, frozen=True, kw_only=True):
     """A test that a submission sits: items, prompt, how to ask, how to mark."""
 
     name: str
@@ -77,7 +77,7 @@ class Benchmark(Frozen, kw_only=True):
     """Where these facts come from."""
 
 
-class Sibling(Frozen, kw_only=True):
+class Sibling(Frozen, frozen=True, kw_only=True):
     """A known post-trained relative of a base model, which a submission must not be."""
 
     name: str
@@ -87,7 +87,7 @@ class Sibling(Frozen, kw_only=True):
     revision: str | None = None
 
 
-class BaseModel(Frozen, kw_only=True):
+class BaseModel(Frozen, frozen=True, kw_only=True):
     """The model an agent starts from."""
 
     name: str
@@ -103,7 +103,7 @@ class BaseModel(Frozen, kw_only=True):
     licence: str
 
 
-class Entrant(Frozen, kw_only=True):
+class Entrant(Frozen, frozen=True, kw_only=True):
     """What a table ranks: an agent, on a model, with an effort and an account."""
 
     name: str
@@ -116,7 +116,7 @@ class Entrant(Frozen, kw_only=True):
     """For agent `scripted`: the program that plays the agent, found in the catalog's folders."""
 
 
-class ScoreRule(Frozen, kw_only=True):
+class ScoreRule(Frozen, frozen=True, kw_only=True):
     """How measurements become a headline."""
 
     scale: Literal["raw", "floor-to-ceiling"] = "raw"
@@ -125,7 +125,7 @@ class ScoreRule(Frozen, kw_only=True):
     """Which of several finished runs of one cell and seed counts."""
 
 
-class Reference(Frozen, kw_only=True):
+class Reference(Frozen, frozen=True, kw_only=True):
     """A reference score of an untouched model on a benchmark, used where policy falls back to the base."""
 
     model: str
@@ -135,7 +135,7 @@ class Reference(Frozen, kw_only=True):
     source: str
 
 
-class Suite(Frozen, kw_only=True):
+class Suite(Frozen, frozen=True, kw_only=True):
     """A whole assay as data: which cells, under which budget, judged by whom, scored how."""
 
     name: str
@@ -159,7 +159,7 @@ class Suite(Frozen, kw_only=True):
     references: tuple[Reference, ...] = ()
 
 
-class Prompt(Frozen, kw_only=True):
+class Prompt(Frozen, frozen=True, kw_only=True):
     """The words for an agent: a template with named blanks, and the wording of each rule."""
 
     name: str
@@ -167,7 +167,7 @@ class Prompt(Frozen, kw_only=True):
     rules: dict[str, str]
 
 
-class RunSpec(Frozen, kw_only=True, tag="prill/spec/1", tag_field="schema"):
+class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="schema"):
     """Everything that was decided about one run, whole, so that the folder explains itself."""
 
     id: str
