@@ -159,16 +159,24 @@ class Citation(Record, frozen=True, kw_only=True):
     quote: str = ""
 
 
-class Finding(Record, frozen=True, kw_only=True, tag="prill/finding/1", tag_field="schema"):
+class Finding(Record, frozen=True, kw_only=True):
     """What one judge says about one rule. `unknown` is never innocence."""
 
-    judge: str
     rule: str
     verdict: Literal["broken", "kept", "unknown"]
     why: str
     citations: tuple[Citation, ...] = ()
     numbers: dict[str, Any] = {}
     """The figures behind the verdict, with their names and units."""
+
+
+class Judgement(Record, frozen=True, kw_only=True, tag="prill/judgement/1", tag_field="schema"):
+    """All that one judge found in one run: one finding for each rule that it speaks to."""
+
+    judge: str
+    findings: tuple[Finding, ...]
+    isolated: bool
+    wall_seconds: float
 
 
 class Run(Record, frozen=True, kw_only=True):
@@ -181,7 +189,7 @@ class Run(Record, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     submission: Submission | None = None
     measurements: tuple[Measurement, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
     failures: tuple[Event, ...] = ()
     """Exceptions of ours that left a stage undone."""
 

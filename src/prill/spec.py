@@ -4,9 +4,11 @@ All are plain frozen values. They are read from TOML by `catalog.py`, which refu
 here, and written into each run folder by `folder.py`. What is known only after a run lives in `record.py`.
 """
 
+import hashlib
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, json
+from msgspec.structs import replace
 
 Effect = Literal["base", "zero", "hold", "none"]
 """What breaking a rule does to a cell: the base model's score, zero, no number until a person looks, nothing."""
@@ -185,3 +187,16 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     submission: Literal["weights", "served"]
     definitions: dict[str, str]
     """`kind/name` of each definition used → `sha256:` of its file."""
+
+
+Key = tuple[str, str, tuple[str, ...], int]
+
+
+def key(spec: RunSpec) -> Key:
+    """Which cell and seed a run is for: entrant, model, benchmarks, seed."""
+    return spec.entrant.name, spec.model.name, tuple(benchmark.name for benchmark in spec.benchmarks), spec.seed
+
+
+def decisions(spec: RunSpec) -> str:
+    """Digest of all that was decided, so that runs made under other decisions are told apart. Ids are left out."""
+    return hashlib.sha256(json.encode(replace(spec, id="", definitions={}))).hexdigest()

@@ -1,0 +1,258 @@
+"""The only module that knows the file names of a run folder, and how its files are written and read.
+
+A file's existence is the state. Every file is written beside its place and renamed last; `events.jsonl` is appended
+and fsynced. One writer at a time holds the lock; when a writer dies, the kernel lets the lock go, so a solve that
+began, has no outcome and is held by nobody is *lost*.
+Not covered: file systems without `flock`, and a disk that lies about fsync.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from prill.errors import DefinitionError, InfraError
+from prill.record import Event, File, Judgement, Measurement, Outcome, Run, Submission
+from prill.spec import RunSpec
+
+T = TypeVar("T")
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # --- places ---
+
+    @property
+    def id(self) -> str:
+        """The folder's name. It means nothing and is never parsed."""
+        return self.path.name
+
+    raw = property(lambda self: self.path / "raw")
+    workspace = property(lambda self: self.path / "workspace")
+    submission_files = property(lambda self: self.path / "submission")
+    prompt_file = property(lambda self: self.path / "prompt.md")
+    stdout = property(lambda self: self.path / "raw" / "stdout")
+    stderr = property(lambda self: self.path / "raw" / "stderr")
+    times = property(lambda self: self.path / "raw" / "stdout.times")
+    trajectory = property(lambda self: self.path / "trajectory.json")
+    events_file = property(lambda self: self.path / "events.jsonl")
+
+    def numbered(self, kind: str, name: str) -> list[Path]:
+        """`measurements` or `findings` of that name, oldest first."""
+        found = [file for file in (self.path / kind).glob(f"{name}.*.json") if file.name.split(".")[-2].isdigit()]
+        return sorted(found, key=lambda file: int(file.name.split(".")[-2]))
+
+    def next_numbered(self, kind: str, name: str) -> Path:
+        """Where the next one goes; nothing is ever overwritten."""
+        last = self.numbered(kind, name)
+        number = int(last[-1].name.split(".")[-2]) + 1 if last else 1
+        (self.path / kind).mkdir(exist_ok=True)
+        return self.path / kind / f"{name}.{number}.json"
+
+    # --- reading ---
+
+    def spec(self) -> RunSpec:
+        """What was decided."""
+        return self._require("spec.json", RunSpec)
+
+    def outcome(self) -> Outcome | None:
+        """How solving ended, if it has."""
+        return self._read("outcome.json", Outcome)
+
+    def submission(self) -> Submission | None:
+        """What was sealed, if it was."""
+        return self._read("submission.json", Submission)
+
+    def measurement(self, benchmark: str) -> Measurement | None:
+        """The newest measurement of a benchmark."""
+        files = self.numbered("measurements", benchmark)
+        return decode(files[-1], Measurement) if files else None
+
+    def judgement(self, judge: str) -> Judgement | None:
+        """The newest word of a judge."""
+        files = self.numbered("findings", judge)
+        return decode(files[-1], Judgement) if files else None
+
+    def events(self) -> list[Event]:
+        """All events; a line that a crash cut is an event named `torn`."""
+        try:
+            lines = self.events_file.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [event_of(line) for line in lines if line.strip()]
+
+    def read(self) -> Run:
+        """The whole folder as one value."""
+        spec, outcome, submission, events = self.spec(), self.outcome(), self.submission(), self.events()
+        measurements = tuple(m for b in spec.benchmarks if (m := self.measurement(b.name)))
+        judgements = tuple(j for judge in spec.judges if (j := self.judgement(judge)))
+        began = next((event.at for event in events if event.event == "began" and event.stage == "solve"), None)
+        if outcome is None:
+            state = "planned" if began is None else "running" if self.locked() else "lost"
+        else:
+            whole = submission and len(measurements) == len(spec.benchmarks) and len(judgements) == len(spec.judges)
+            state = "done" if whole else "unfinished"
+        return Run(
+            spec=spec,
+            state=state,  # type: ignore[arg-type]
+            began=began,
+            outcome=outcome,
+            submission=submission,
+            measurements=measurements,
+            judgements=judgements,
+            failures=tuple(event for event in events if event.event == "failed"),
+        )
+
+    def _read(self, name: str, shape: type[T]) -> T | None:
+        return decode(self.path / name, shape) if (self.path / name).exists() else None
+
+    def _require(self, name: str, shape: type[T]) -> T:
+        value = self._read(name, shape)
+        if value is None:
+            raise DefinitionError(f"{self.path}: not a run folder (it has no {name}); `prill run` makes one")
+        return value
+
+    # --- writing ---
+
+    def append(self, event: str, stage: str | None = None, **detail: Any) -> None:
+        """One more line of `events.jsonl`, on disk before this returns."""
+        line = msgspec.json.encode(Event(at=time.time(), event=event, stage=stage, detail=detail)) + b"\n"
+        with self.events_file.open("ab+") as file:
+            if file.tell() and (file.seek(-1, os.SEEK_END), file.read(1))[1] != b"\n":
+                line = b"\n" + line  # a crash cut the last line: leave it as it is and start a fresh one
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write(self, target: Path, value: Any) -> None:
+        """A record into its place: beside first, renamed last."""
+        write_whole(target, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """The one writer. Raises `InfraError` while another process holds it."""
+        with self.events_file.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InfraError(f"{self.path}: another process is at work on this run; wait for it") from None
+            yield
+
+    def locked(self) -> bool:
+        """Whether a living process holds the lock."""
+        try:
+            with self.events_file.open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except FileNotFoundError:
+            return False
+        return False
+
+
+def create(parent: Path, spec: RunSpec) -> RunFolder:
+    """A new run folder with its spec: whole or not there at all."""
+    parent.mkdir(parents=True, exist_ok=True)
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+    name = f"{stamp}-{''.join(secrets.choice('abcdefghijklmnopqrstuvwxyz') for _ in range(6))}"
+    beside = parent / f".{name}"
+    beside.mkdir()
+    folder = RunFolder(beside)
+    folder.write(beside / "spec.json", replace(spec, id=name))
+    folder.append("planned")
+    beside.rename(parent / name)
+    return RunFolder(parent / name)
+
+
+def folders(parent: Path) -> list[RunFolder]:
+    """Every run folder below `parent` (or `parent` itself), oldest name first. Half-made ones are not run folders."""
+    if (parent / "spec.json").exists():
+        return [RunFolder(parent)]
+    if not parent.is_dir():
+        return []
+    return [RunFolder(entry) for entry in sorted(parent.iterdir()) if (entry / "spec.json").is_file()]
+
+
+def decode(file: Path, shape: type[T]) -> T:
+    """One record out of its file. Errors name the file, and the newer prill that a newer schema needs."""
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=shape)
+    except msgspec.ValidationError as error:
+        tag = shape.__struct_config__.tag
+        try:
+            found = msgspec.json.decode(file.read_bytes()).get("schema")
+        except (msgspec.DecodeError, AttributeError):
+            found = None
+        if found != tag:
+            raise DefinitionError(
+                f"{file}: schema {found!r}, but this prill reads {tag!r}; read it with the prill that wrote it"
+            ) from None
+        raise DefinitionError(f"{file}: {error}") from None
+    except msgspec.DecodeError as error:
+        raise DefinitionError(f"{file}: damaged JSON ({error}); restore it or move the run folder away") from None
+
+
+def event_of(line: bytes) -> Event:
+    """One event out of its line."""
+    try:
+        return msgspec.json.decode(line, type=Event)
+    except msgspec.DecodeError:
+        return Event(at=0.0, event="torn", detail={"text": line.decode(errors="replace")[:200]})
+
+
+def write_whole(target: Path, data: bytes) -> None:
+    """Bytes into a file that is either whole or not there."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    with beside.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(target)
+    descriptor = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def list_files(folder: Path, *, skip: tuple[str, ...] = (), most: int = 100_000) -> tuple[File, ...]:
+    """Every regular file below a folder with its digest, sorted by path; links are not followed, `skip` names
+    top-level entries to leave out. Stops after `most` files with an `InfraError`, so that it cannot run for ever."""
+    found: list[File] = []
+    for directory, subfolders, names in os.walk(folder):
+        subfolders.sort()
+        if Path(directory) == folder:
+            subfolders[:] = [name for name in subfolders if name not in skip]
+        for name in sorted(names):
+            file = Path(directory, name)
+            if file.is_symlink() or not file.is_file() or (Path(directory) == folder and name in skip):
+                continue
+            if len(found) >= most:
+                raise InfraError(f"{folder}: more than {most} files; prune it before going on")
+            path = os.fsencode(file.relative_to(folder)).decode(errors="backslashreplace")
+            found.append(File(path=path, bytes=file.stat().st_size, sha256=file_digest(file)))
+    return tuple(sorted(found, key=lambda entry: entry.path))
+
+
+def file_digest(file: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def tree_digest(files: tuple[File, ...]) -> str:
+    """`sha256:` over lines of "digest, two blanks, path" sorted by path, as `sha256sum` prints them."""
+    lines = "".join(f"{file.sha256}  {file.path}\n" for file in sorted(files, key=lambda file: file.path))
+    return "sha256:" + hashlib.sha256(lines.encode()).hexdigest()
