@@ -93,6 +93,18 @@ class RunFolder:
             return []
         return [event_of(line) for line in lines if line.strip()]
 
+    def steps(self) -> dict[str, Any]:
+        """trajectory.json as it stands, or nothing where the agent is not done."""
+        try:
+            found = msgspec.json.decode(self.trajectory.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except msgspec.DecodeError as error:
+            raise DefinitionError(
+                f"{self.trajectory}: damaged JSON ({error}); remove it and `prill run` the folder"
+            ) from None
+        return found if isinstance(found, dict) else {}
+
     def read(self) -> Run:
         """The whole folder as one value."""
         spec, outcome, submission, events = self.spec(), self.outcome(), self.submission(), self.events()
@@ -100,7 +112,8 @@ class RunFolder:
         judgements = tuple(j for judge in spec.judges if (j := self.judgement(judge)))
         began = next((event.at for event in events if event.event == "began" and event.stage == "solve"), None)
         if outcome is None:
-            state = "planned" if began is None else "running" if self.locked() else "lost"
+            over = any(event.event == "ended" and event.stage == "solve" for event in events)
+            state = "planned" if began is None else "running" if self.locked() else "unfinished" if over else "lost"
         else:
             whole = submission and len(measurements) == len(spec.benchmarks) and len(judgements) == len(spec.judges)
             state = "done" if whole else "unfinished"

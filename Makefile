@@ -1,0 +1,47 @@
+# prill in two commands: `make demo` and `make test`. Both set up what they need, once.
+SHELL   := /bin/bash
+VENV    ?= .venv
+BIN     := $(VENV)/bin
+SEED    ?= 0
+SANDBOX ?=
+RUNS    ?= runs
+SITE    ?= site
+WITH    := $(if $(SANDBOX),--sandbox $(SANDBOX))
+PURE    := plan,prompt,score,pages,story,replies,chat
+
+.PHONY: help demo test check coverage bench docs setup clean
+
+help:           ## say what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup:          ## a virtual environment with all that demo, test and bench need; bubblewrap; idempotent
+	@VENV=$(VENV) ./setup.sh $(if $(SANDBOX),--without-bubblewrap)
+
+demo: setup     ## run the whole smoke suite, print its standings and the path of its site
+	@$(BIN)/prill run --suite smoke --seed $(SEED) --runs $(RUNS) $(WITH)
+	@$(BIN)/prill score smoke --runs $(RUNS) $(WITH)
+	@echo "site: $$($(BIN)/prill publish smoke --runs $(RUNS) --to $(SITE) $(WITH))"
+
+test: setup     ## all tests, whole runs on a CPU included
+	@$(BIN)/python -m pytest tests
+
+check: setup    ## ruff, mypy, house rules, definitions, coverage of the pure modules
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+	@$(BIN)/prill check
+	@$(MAKE) --no-print-directory coverage
+
+coverage: setup ## lines of the pure modules that fast tests run; below 95 % fails
+	@$(BIN)/python -m pytest tests -m "not slow" --ignore tests/flow --ignore tests/shelves/test_sandboxes.py \
+	  -p no:cacheprovider --cov=prill --cov-report= >/dev/null
+	@$(BIN)/python -m coverage report --include="$$(echo src/prill/{$(PURE)}.py | tr ' ' ',')" --fail-under=95
+
+bench: setup    ## performance, paired against peers in one run; a missed goal exits non-zero
+	@$(BIN)/python -m bench
+
+docs: setup     ## run the documentation's own tests
+	@$(BIN)/python -m pytest tests/house -k "docs or documented"
+
+clean:          ## forget the demo's runs and site (the environment stays)
+	rm -rf $(RUNS) $(SITE)

@@ -1,0 +1,103 @@
+"""Looks through definitions for what one file alone cannot show: names that lead nowhere, weights, pinned digests."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from prill import plugins
+from prill.catalog import KINDS, Catalog
+from prill.errors import PrillError
+from prill.folder import list_files, tree_digest
+from prill.score import BROKEN, NO_SUBMISSION
+from prill.spec import BaseModel, Benchmark, Entrant, Suite
+
+
+def faults(folders: list[Path]) -> list[str]:
+    """One line for each fault in the definitions of these folders and of the package."""
+    catalog = Catalog(folders)
+    found: list[str] = []
+    for kind in KINDS:
+        for name in catalog.names(kind):
+            try:
+                found += of_one(catalog, getattr(catalog, kind.removesuffix("s"))(name))
+            except PrillError as error:
+                found.append(str(error))
+    return found
+
+
+def of_one(catalog: Catalog, value: object) -> Iterator[str]:
+    """Faults of one definition."""
+    match value:
+        case Suite():
+            yield from of_suite(catalog, value)
+        case Benchmark():
+            yield from named(f"benchmarks/{value.name}", "graders", [value.grader])
+            if value.data.path is not None:
+                catalog.items(value)
+            for path in value.offered:
+                catalog.asset(path)
+        case BaseModel():
+            for path, digest in ((model.path, model.digest) for model in (value, *value.siblings)):
+                found = tree_digest(list_files(catalog.asset(path))) if path else digest
+                if found != digest:
+                    yield f"models/{value.name}: {path} has digest {found}, but {digest} is pinned"
+        case Entrant():
+            yield from named(f"entrants/{value.name}", "agents", [value.agent])
+            if value.program is not None:
+                catalog.asset(value.program)
+
+
+def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
+    """Faults of a suite: every name it uses, its weights, its policy, its references."""
+    place = f"suites/{suite.name}"
+    for get, names in (
+        (catalog.model, suite.models),
+        (catalog.benchmark, suite.benchmarks),
+        (catalog.entrant, suite.entrants),
+    ):
+        for name in names:
+            get(name)
+    wording = catalog.prompt(suite.prompt).rules
+    yield from (
+        f"{place}: rule {rule!r} has no wording in prompts/{suite.prompt}"
+        for rule in suite.rules
+        if rule not in wording
+    )
+    yield from named(place, "judges", list(suite.judges))
+    yield from named(place, "sandboxes", [suite.sandbox])
+    yield from named(place, "engines", [suite.engine])
+    judged = {
+        rule
+        for judge in suite.judges
+        if judge in plugins.names("judges")
+        for rule in plugins.get("judges", judge).rules
+    }
+    known = judged | {NO_SUBMISSION, BROKEN}
+    yield from (
+        f"{place}: policy for {rule!r}, of which no judge speaks (known: {', '.join(sorted(known))})"
+        for rule in suite.policy
+        if rule not in known
+    )
+    yield from (
+        f"{place}: no policy for {rule!r}; it would hold every cell" for rule in sorted(known - set(suite.policy))
+    )
+    if set(suite.score.weights) != set(suite.benchmarks):
+        yield f"{place}: weights are for {sorted(suite.score.weights)}, benchmarks are {sorted(suite.benchmarks)}"
+    elif abs(sum(suite.score.weights.values()) - 1) > 1e-9:
+        yield f"{place}: weights sum to {sum(suite.score.weights.values()):.12g}, not 1"
+    if "base" in suite.policy.values():
+        have = {(reference.model, reference.benchmark) for reference in suite.references}
+        need = {(model, benchmark) for model in suite.models for benchmark in suite.benchmarks}
+        yield from (
+            f"{place}: no reference score for {model} on {benchmark}, to which policy falls back"
+            for model, benchmark in sorted(need - have)
+        )
+
+
+def named(place: str, kind: str, names: list[str]) -> Iterator[str]:
+    """Plug-ins that are not there."""
+    there = plugins.names(kind)
+    yield from (
+        f"{place}: no {plugins.KINDS[kind]} named {name!r} (there are: {', '.join(there)})"
+        for name in names
+        if name not in there
+    )

@@ -1,0 +1,292 @@
+"""The command line: a function a command, none longer than a screen. Errors are one line and an exit code.
+
+Exit codes: 0 done · 1 something of ours failed · 2 the command or a definition is wrong · 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prill.errors import DefinitionError, PrillError
+
+if TYPE_CHECKING:
+    from prill.catalog import Catalog
+    from prill.record import Board, Run
+    from prill.spec import RunSpec
+
+ABOUT = """prill assays automated post-training: an agent, a base model and a hard budget in; a sealed,
+measured and judged score out, in which every number can be walked back to bytes.
+
+  prill run --suite smoke           plan and run a suite here, with progress; again: carries on, or does nothing
+  prill score smoke                 its standings, with a reason for every cell
+  prill show runs/ID                the story of one run, in a screen
+  prill publish smoke --to site     pages that open from disk"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    whole = argparse.ArgumentParser(
+        prog="prill", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, does: str, more: str = "") -> argparse.ArgumentParser:
+        made = commands.add_parser(
+            name,
+            help=does,
+            description=f"{does}.\n\n{more}".strip(),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        made.add_argument(
+            "--definitions",
+            type=Path,
+            action="append",
+            default=[],
+            metavar="DIR",
+            help="your definitions, read before prill's own; may be repeated",
+        )
+        return made
+
+    def runs(made: argparse.ArgumentParser) -> None:
+        made.add_argument(
+            "--runs", type=Path, default=Path("runs"), metavar="DIR", help="the folder of run folders (default: runs)"
+        )
+
+    def cells(made: argparse.ArgumentParser) -> None:
+        made.add_argument(
+            "--entrant",
+            action="append",
+            metavar="NAME",
+            help="only this entrant; may be repeated (default: the suite's)",
+        )
+        made.add_argument("--seeds", type=int, metavar="N", help="seeds 0..N-1 (default: the suite's number)")
+        made.add_argument("--seed", type=int, action="append", metavar="S", help="exactly this seed; may be repeated")
+
+    run = command(
+        "run",
+        "Plan and run a suite, or carry one run folder on",
+        "What is done is not done again; a solve that was cut off is lost, listed, and another takes its place.\n"
+        "Ctrl-C lets the runs under way end and begins no other; a second Ctrl-C kills them (they are then lost).",
+    )
+    run.add_argument("folder", nargs="?", type=Path, help="one run folder to carry on (instead of --suite)")
+    run.add_argument("--suite", metavar="NAME", help="the suite to run")
+    run.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time (default: 2)")
+    run.add_argument(
+        "--sandbox", metavar="NAME", help="override the suite's sandbox; `local` does not isolate and is marked so"
+    )
+    cells(run)
+    runs(run)
+    plan = command("plan", "Say what a suite would run, and make the run folders", "With --dry, only say it.")
+    plan.add_argument("suite", metavar="SUITE")
+    plan.add_argument("--dry", action="store_true", help="make no folder")
+    plan.add_argument("--sandbox", metavar="NAME", help="override the suite's sandbox")
+    cells(plan)
+    runs(plan)
+    score = command("score", "Print a suite's standings, with a reason for every cell")
+    score.add_argument("suite", metavar="SUITE")
+    score.add_argument(
+        "--partial", action="store_true", help="give a headline even where cells are missing, and say so"
+    )
+    score.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    runs(score)
+    show = command("show", "Tell the story of one run, in a screen")
+    show.add_argument("folder", type=Path, help="a run folder")
+    publish = command("publish", "Write a suite's standings and runs as a static site that opens from disk")
+    publish.add_argument("suite", metavar="SUITE")
+    publish.add_argument("--to", type=Path, default=Path("site"), metavar="DIR", help="default: site")
+    publish.add_argument("--sandbox", metavar="NAME", help="as for `score`")
+    publish.add_argument("--partial", action="store_true", help="as for `score`")
+    runs(publish)
+    where = command("where", "Say where a definition or plug-in of that name stands, and what it is")
+    where.add_argument("name", nargs="?", help="a name, such as gsm8k or bubblewrap; none: list all")
+    check = command("check", "Check definitions: types, names, weights, pinned digests")
+    check.add_argument("folder", nargs="*", type=Path, help="folders of definitions (default: prill's own)")
+    return whole
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the process's exit code comes back."""
+    chosen = parser().parse_args(argv)
+    try:
+        return COMMANDS[chosen.command](chosen)
+    except DefinitionError as error:
+        print(f"prill: {error}", file=sys.stderr)
+        return 2
+    except PrillError as error:
+        print(f"prill: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("prill: interrupted; the same command again carries on", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(
+            f"prill: {place}{error.strerror or error}; free space or give a writable place, then run it again",
+            file=sys.stderr,
+        )
+        return 1
+
+
+# --- commands ----------------------------------------------------------------------------------------------
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """`prill run`."""
+    from prill.catalog import Catalog
+    from prill.folder import RunFolder
+    from prill.progress import Progress
+    from prill.run import carry_all, match, planning
+
+    if (chosen.folder is None) == (chosen.suite is None):
+        raise DefinitionError("give either --suite NAME or one run folder; `prill where` lists the suites")
+    catalog = Catalog(chosen.definitions)
+    if chosen.folder is not None:
+        folder = RunFolder(chosen.folder)
+        folder.spec()
+        todo, aside = [folder], []
+    else:
+        specs = asked(catalog, chosen)
+        with planning(chosen.runs):
+            work = match(specs, chosen.runs)
+        todo, aside = work.todo, work.elsewhere
+        print(
+            f"{chosen.suite}: {len(specs)} runs · {len(work.done)} done · {len(todo)} to do · {len(work.lost)} lost",
+            flush=True,
+        )
+        for other in aside:
+            print(f"  {other.path} is being run by another process", flush=True)
+        if not todo:
+            print(f"nothing to do; `prill score {chosen.suite} --runs {chosen.runs}` prints the standings")
+            return 1 if aside else 0
+    progress = Progress(len(todo))
+    failures = carry_all(
+        todo, catalog, progress.tell, jobs=max(1, chosen.jobs), tick=progress.tick, tell_all=progress.say
+    )
+    for line in failures:
+        print(f"prill: {line}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def asked(catalog: "Catalog", chosen: argparse.Namespace) -> "list[RunSpec]":
+    """The specs that a command line asks for."""
+    from msgspec.structs import replace
+
+    from prill import plugins
+    from prill.run import expected
+
+    suite = catalog.suite(chosen.suite)
+    if chosen.seed is not None and chosen.seeds is not None:
+        raise DefinitionError("give --seeds N or --seed S, not both")
+    if chosen.seeds is not None and chosen.seeds < 1:
+        raise DefinitionError(f"--seeds {chosen.seeds}: at least 1")
+    if chosen.sandbox:
+        plugins.get("sandboxes", chosen.sandbox)
+        suite = replace(suite, sandbox=chosen.sandbox)
+    seeds = chosen.seed if chosen.seed is not None else range(chosen.seeds or suite.seeds)
+    return expected(catalog, suite, chosen.entrant or suite.entrants, list(seeds))
+
+
+def plan(chosen: argparse.Namespace) -> int:
+    """`prill plan`."""
+    from prill.catalog import Catalog
+    from prill.run import match, planning
+
+    specs = asked(Catalog(chosen.definitions), chosen)
+    for spec in specs:
+        tests = "+".join(benchmark.name for benchmark in spec.benchmarks)
+        print(f"{spec.entrant.name:<24} {spec.model.name:<20} {tests:<20} seed {spec.seed}  {spec.budget.hours:g} h")
+    if not chosen.dry:
+        with planning(chosen.runs):
+            work = match(specs, chosen.runs)
+        print(
+            f"{len(specs)} runs: {len(work.todo)} to do in {chosen.runs}, {len(work.done)} done, {len(work.lost)} lost"
+        )
+    return 0
+
+
+def standings(chosen: argparse.Namespace) -> "tuple[Board, list[Run]]":
+    """A suite's board from the runs that are there."""
+    from prill.catalog import Catalog
+    from prill.run import board_of
+
+    return board_of(
+        Catalog(chosen.definitions), chosen.suite, chosen.runs, partial=chosen.partial, sandbox=chosen.sandbox
+    )
+
+
+def score(chosen: argparse.Namespace) -> int:
+    """`prill score`."""
+    import msgspec
+
+    board, _ = standings(chosen)
+    if chosen.format == "json":
+        print(msgspec.json.format(msgspec.json.encode(board), indent=1).decode())
+    else:
+        from prill.tables import print_board
+
+        print_board(board)
+    return 0
+
+
+def show(chosen: argparse.Namespace) -> int:
+    """`prill show`."""
+    import shutil
+
+    from prill.folder import RunFolder
+    from prill.story import lines, steps_of, tell
+
+    folder = RunFolder(chosen.folder)
+    story = tell(folder.read(), folder.events(), steps_of(folder.steps()))
+    print("\n".join(lines(story, min(120, shutil.get_terminal_size((100, 40)).columns))))
+    return 0
+
+
+def publish(chosen: argparse.Namespace) -> int:
+    """`prill publish`."""
+    from prill.folder import folders
+    from prill.publish import publish as write_site
+
+    board, _ = standings(chosen)
+    print(write_site(board, folders(chosen.runs), chosen.to) / "index.html")
+    return 0
+
+
+def where(chosen: argparse.Namespace) -> int:
+    """`prill where`."""
+    from prill import plugins
+    from prill.catalog import KINDS, PACKAGE, Catalog
+
+    catalog = Catalog(chosen.definitions)
+    rows = [(kind, name, catalog.file(kind, name)) for kind in KINDS for name in catalog.names(kind)]
+    rows += [(kind, name, PACKAGE / kind / f"{name}.py") for kind in plugins.KINDS for name in plugins.names(kind)]
+    found = [row for row in rows if chosen.name is None or row[1] == chosen.name]
+    if not found:
+        from prill.errors import oneof
+
+        raise DefinitionError(oneof("definition or plug-in", chosen.name, sorted({row[1] for row in rows})))
+    for kind, name, file in found:
+        print(f"{kind:<11} {name:<18} {file if file.exists() else 'an installed plug-in'}")
+    return 0
+
+
+def check(chosen: argparse.Namespace) -> int:
+    """`prill check`."""
+    from prill.check import faults
+
+    found = faults([*chosen.definitions, *chosen.folder])
+    for line in found:
+        print(f"prill: {line}", file=sys.stderr)
+    print("no fault found" if not found else f"{len(found)} faults")
+    return 2 if found else 0
+
+
+COMMANDS = {"run": run, "plan": plan, "score": score, "show": show, "publish": publish, "where": where, "check": check}
+
+if __name__ == "__main__":
+    sys.exit(main())

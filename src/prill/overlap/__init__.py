@@ -1,0 +1,1 @@
+"""The contamination scanner: does training data contain a benchmark's test items?"""

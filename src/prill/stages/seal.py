@@ -1,0 +1,86 @@
+"""seal: copy the submission out of the workspace, hash every file, and look whether it can be a checkpoint at all.
+
+Links and special files are not copied and are named as faults. Writes submission/ and, last, submission.json.
+Loading the weights is left to measure, which serves them.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from prill.catalog import Catalog
+from prill.checkpoint.audit import audit
+from prill.errors import InfraError
+from prill.folder import RunFolder, list_files, tree_digest
+from prill.record import Fault, Submission
+
+NAME = "final_model"
+LARGEST_BYTES = 64 << 30
+MOST_FILES = 10_000
+
+
+def done(run: RunFolder) -> bool:
+    """Whether the submission is sealed, absent or broken: any of them is an answer."""
+    return run.submission() is not None
+
+
+def do(run: RunFolder, catalog: Catalog) -> None:
+    """Copy, hash, audit, write."""
+    source = run.workspace / NAME
+    beside = run.path / ".submission"
+    shutil.rmtree(beside, ignore_errors=True)
+    faults = list(copy(source, beside)) if source.is_dir() and not source.is_symlink() else []
+    left = list_files(run.workspace, skip=(NAME,))
+    if not beside.is_dir() or not any(beside.iterdir()):
+        why = "final_model is not there" if not source.exists() else "final_model holds no regular file"
+        shutil.rmtree(beside, ignore_errors=True)
+        record = absent(why, tuple(faults), left)
+    else:
+        files = list_files(beside)
+        report = audit(beside, run.spec().model)
+        faults += report.faults
+        fatal = [fault for fault in faults if fault.severity == "fatal"]
+        record = Submission(
+            state="broken" if fatal else "sealed",
+            why="; ".join(f"{fault.code}: {fault.why}" for fault in fatal) or f"{len(files)} files, readable",
+            digest=tree_digest(files),
+            files=files,
+            faults=tuple(faults),
+            tensors=report.tensors,
+            parameters=report.parameters,
+            left=left,
+        )
+        shutil.rmtree(run.submission_files, ignore_errors=True)
+        beside.rename(run.submission_files)
+    run.write(run.path / "submission.json", record)
+
+
+def absent(why: str, faults: tuple[Fault, ...], left: tuple) -> Submission:  # type: ignore[type-arg]
+    """The record of nothing submitted."""
+    return Submission(
+        state="absent", why=why, digest=None, files=(), faults=faults, tensors=None, parameters=None, left=left
+    )
+
+
+def copy(source: Path, target: Path) -> list[Fault]:
+    """Regular files of a folder, links refused, sizes and counts bounded; what was refused comes back as faults."""
+    faults: list[Fault] = []
+    total = count = 0
+    for directory, _, names in os.walk(source):
+        place = target / Path(directory).relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            file = Path(directory, name)
+            label = str(file.relative_to(source)).encode(errors="backslashreplace").decode()
+            if file.is_symlink() or not file.is_file():
+                faults.append(Fault(code="NOT_A_FILE", why=f"{label} is a link or a special file: not copied"))
+                continue
+            total, count = total + file.stat().st_size, count + 1
+            if total > LARGEST_BYTES or count > MOST_FILES:
+                faults.append(Fault(code="TOO_LARGE", why=f"more than {LARGEST_BYTES} bytes or {MOST_FILES} files"))
+                return faults
+            try:
+                shutil.copyfile(file, place / name, follow_symlinks=False)
+            except OSError as error:
+                raise InfraError(f"cannot copy {file}: {error}") from error
+    return faults

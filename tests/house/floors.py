@@ -1,0 +1,58 @@
+"""The floors: which module of the package stands where. The one table to edit when a module is added.
+
+A module imports only from floors that sort below its own; letters order the rooms of one floor, and rooms on the
+same letter do not import each other.
+
+    0a-0c  words: values and protocols
+    1a-1c  thinking: pure; small readers of text (1a), what is computed from them (1b), pages (1c)
+    1d-1f  hands: they touch the disk; above all of thinking, so no pure module can reach them
+    2a     deep modules: folders (or files) that do one large thing behind a small face
+    2b     shelves: one file, one plug-in; imported by nobody, found by name
+    2c     what runs of ours inside a box
+    3      stages
+    4      whole runs, and what the command line shows of them
+    5      the command line
+    6      programs that nobody imports
+
+`tools/` and `smoke/entrants/` stand outside: they are programs for the agent's box, where prill is not installed.
+"""
+
+from house.source import words
+
+ROOMS = {
+    "0a": "__init__ spec errors",
+    "0b": "record",
+    "0c": "sockets",
+    "1a": "plan budget prompt compare replies chat classify verdicts wallet redact display",
+    "1b": "score story",
+    "1c": "pages",
+    "1d": "plugins processes runtime",
+    "1e": "folder",
+    "1f": "catalog",
+    "2a": "gateway overlap checkpoint trajectory audit exam",
+    "2b": "agents sandboxes schedulers engines graders judges importers",
+    "2c": "inside",
+    "3": "stages",
+    "4": "run publish testing check progress tables",
+    "5": "cli",
+    "6": "__main__ smoke",
+}
+FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split()}
+PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")
+SHELVES = frozenset(ROOMS["2b"].split())
+DEEP = frozenset(ROOMS["2a"].split())
+OUTSIDE = ("prill.tools", "prill.smoke.entrants")
+"""Programs for the agent's box."""
+BOX_OFFERS = words("torch transformers tokenizers safetensors accelerate numpy datasets trl")
+"""Packages that a tool may use inside a function, because the agent's box has them."""
+
+
+def top(module: str) -> str:
+    """The name in the table that a dotted module belongs to: `prill.stages.solve` gives `stages`."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def outside(module: str) -> bool:
+    """Whether a module is a program for the agent's box."""
+    return any(module == name or module.startswith(name + ".") for name in OUTSIDE)
