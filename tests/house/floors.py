@@ -23,7 +23,7 @@ ROOMS = {
     "0a": "__init__ spec errors",
     "0b": "record",
     "0c": "sockets",
-    "1a": "plan budget prompt compare replies chat classify verdicts wallet redact display",
+    "1a": "plan budget prompt compare numbers replies chat classify verdicts wallet redact display",
     "1b": "score story",
     "1c": "pages",
     "1d": "plugins processes runtime",

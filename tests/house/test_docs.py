@@ -1,9 +1,10 @@
 """What is not documented is red (rule 16): commands, definition fields, files of a run folder.
 
-Where a reader looks: `docs/reference/commands.md` has a heading with `prill NAME` for each command, and names its
-options below; `definitions.md` has a heading with each struct's name, and its fields in backticks below (those of
-RunSpec may stand in `run-folder.md`); `run-folder.md` has each file of a run folder in backticks. A command that a
-page tells the reader to type must exist. What is *not* covered: whether the words are true.
+Where a reader looks: `docs/reference/commands.md` has each command as code (`prill NAME …`) in a heading or at the
+start of a table's row, and each option somewhere; `definitions.md` has a heading for each kind (`suites/`), with the
+fields of its struct and of the structs inside it in backticks below; `run-folder.md` has each file of a run folder in
+backticks; one of the last two has RunSpec's own fields. A command that a page tells the reader to type must exist.
+What is *not* covered: whether the words are true.
 """
 
 import ast
@@ -19,13 +20,16 @@ from house.source import at, last_name, none_in, package_files, parse, plant, wo
 ASK = """
 import argparse, json, sys
 sys.path.insert(0, sys.argv[1])
-import msgspec
-from prill import spec
-def structs():
-    for name, value in vars(spec).items():
-        if isinstance(value, type) and issubclass(value, msgspec.Struct) and value.__module__ == "prill.spec":
-            if value.__struct_fields__:
-                yield name, list(value.__struct_encode_fields__)
+import msgspec, typing
+from prill import catalog, spec
+def inside(shape):
+    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
+        hints = typing.get_type_hints(shape)
+        for field, encoded in zip(shape.__struct_fields__, shape.__struct_encode_fields__):
+            yield shape.__name__, encoded
+            yield from inside(hints[field])
+    for part in typing.get_args(shape):
+        yield from inside(part)
 def commands(parser, prefix):
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -35,7 +39,11 @@ def commands(parser, prefix):
                     if option.option_strings and not isinstance(option, argparse._HelpAction)
                 ]
                 yield from commands(inner, f"{prefix} {name}")
-answer = {"structs": dict(structs()), "commands": None}
+answer = {
+    "kinds": {kind: list(inside(shape)) for kind, shape in catalog.KINDS.items()},
+    "run": list(spec.RunSpec.__struct_encode_fields__),
+    "commands": None,
+}
 try:
     from prill import cli
     answer["commands"] = dict(commands(cli.parser(), "prill"))
@@ -62,37 +70,44 @@ def undocumented_names(tree: Path) -> list[str]:
     answer = json.loads(asked.stdout)
     if answer["commands"] is None:
         return [f"prill.cli cannot be asked for its commands: {answer['why']}"]
-    found = []
-    pages = sections(tree, "commands.md")
-    for name, options in answer["commands"].items():
-        text = section(pages, rf"\b{re.escape(name)}\b(?! \w)")
-        if text is None:
-            found.append(f"docs/reference/commands.md: no heading names `{name}`")
+    found = undocumented_commands(page(tree, "commands.md"), answer["commands"])
+    text = page(tree, "definitions.md")
+    for kind, fields in answer["kinds"].items():
+        part = section(text, kind + "/")
+        if part is None:
+            found.append(f"docs/reference/definitions.md: no heading names {kind}/")
             continue
-        missing = [option for option in options if not re.search(rf"{re.escape(option)}(?![\w-])", text)]
-        found += [f"docs/reference/commands.md: `{name}` does not name its option {option}" for option in missing]
-    pages = sections(tree, "definitions.md") + sections(tree, "run-folder.md")
-    for name, fields in answer["structs"].items():
-        text = section(pages, rf"\b{name}\b")
-        if text is None:
-            found.append(f"docs/reference/definitions.md: no heading names {name}")
-            continue
-        missing = [field for field in fields if f"`{field}`" not in text]
-        found += [f"docs/reference/definitions.md: {name} does not name its field `{field}`" for field in missing]
+        missing = [(struct, field) for struct, field in fields if f"`{field}`" not in part]
+        found += [
+            f"docs/reference/definitions.md: {kind}/ lacks {struct}'s field `{field}`" for struct, field in missing
+        ]
+    everywhere = text + page(tree, "run-folder.md")
+    missing = [field for field in answer["run"] if f"`{field}`" not in everywhere]
+    found += [f"docs/reference/definitions.md: lacks RunSpec's field `{field}`" for field in missing]
     return found + commands_in_docs(tree, set(answer["commands"]))
 
 
-def sections(tree: Path, page: str) -> list[tuple[str, str]]:
-    """A reference page as pairs of heading and text; none where the page is missing."""
-    file = tree / "docs/reference" / page
-    parts = re.split(r"(?m)^(#+ .*)$", file.read_text(encoding="utf-8")) if file.is_file() else []
-    return list(zip(parts[1::2], parts[2::2], strict=True))
+def undocumented_commands(text: str, known: dict[str, list[str]]) -> list[str]:
+    """Commands without a heading or row, and options that the page does not name."""
+    found = []
+    for name, options in known.items():
+        if not re.search(rf"(?m)^(?:#+ .*?|\| *)`?{re.escape(name)}\b(?![ -][a-z])", text):
+            found.append(f"docs/reference/commands.md: no heading or row for `{name}`")
+        missing = [option for option in options if not re.search(rf"`[^`\n]*{re.escape(option)}(?![\w-])", text)]
+        found += [f"docs/reference/commands.md: does not name {option} of `{name}`" for option in missing]
+    return found
 
 
-def section(pages: list[tuple[str, str]], heading: str) -> str | None:
-    """The text below every heading that matches, or `None`."""
-    texts = [title + text for title, text in pages if re.search(heading, title)]
-    return "\n".join(texts) if texts else None
+def page(tree: Path, name: str) -> str:
+    """The text of a reference page; empty where it is missing."""
+    file = tree / "docs/reference" / name
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
+
+
+def section(text: str, heading: str) -> str | None:
+    """The text below the heading that has these words, or `None`."""
+    parts = re.split(r"(?m)^(#+ .*)$", text)
+    return next((text for title, text in zip(parts[1::2], parts[2::2], strict=True) if heading in title), None)
 
 
 def commands_in_docs(tree: Path, known: set[str]) -> list[str]:
@@ -134,8 +149,7 @@ def is_file_name(node: ast.expr) -> bool:
 
 def undocumented_files(tree: Path) -> list[str]:
     """Files of a run folder that `run-folder.md` does not name."""
-    page = tree / "docs/reference/run-folder.md"
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""
+    text = page(tree, "run-folder.md")
     return [
         f"docs/reference/run-folder.md: does not name `{name}` (src/prill/folder.py:{line})"
         for name, line in run_files(tree).items()
@@ -168,7 +182,7 @@ def spelt(node: ast.AST, known: set[str]) -> str | None:
 
 
 def small_tree(tree: Path) -> Path:
-    """A tree with one command, one struct, a run folder of three names and pages that name them all."""
+    """A tree with one command, one kind, a run folder of three names and pages that name them all."""
     cli = """
         import argparse
         def parser():
@@ -187,9 +201,19 @@ def small_tree(tree: Path) -> Path:
     plant(tree, "src/prill/__init__.py", "")
     plant(tree, "src/prill/cli.py", cli)
     plant(tree, "src/prill/folder.py", folder)
-    plant(tree, "src/prill/spec.py", "import msgspec\nclass Budget(msgspec.Struct):\n    hours: float\n")
-    plant(tree, "docs/reference/commands.md", "# Commands\n## prill assay\n`--again` does it again.\n")
-    plant(tree, "docs/reference/definitions.md", "# Budget\n`hours` it may use.\n")
+    spec = """
+        import msgspec
+        class Budget(msgspec.Struct):
+            hours: float
+        class Suite(msgspec.Struct):
+            budget: Budget | None
+        class RunSpec(msgspec.Struct):
+            id: str
+    """
+    plant(tree, "src/prill/spec.py", spec)
+    plant(tree, "src/prill/catalog.py", "from prill.spec import Suite\nKINDS = {'suites': Suite}\n")
+    plant(tree, "docs/reference/commands.md", "# Commands\n| `prill assay RUN` | `--again` does it again |\n")
+    plant(tree, "docs/reference/definitions.md", "## suites/\n`budget`: `hours` it may use. A run has an `id`.\n")
     plant(tree, "docs/reference/run-folder.md", "`raw/`, `outcome.json`, `findings/<judge>.<n>.json`\n")
     return tree
 
@@ -208,21 +232,28 @@ def test_every_missing_word_is_found(tmp_path: Path) -> None:
     """A missing option, field or file is told with its page."""
     tree = small_tree(tmp_path)
     plant(tree, "docs/reference/commands.md", "# prill assay\nDoes it `--again-and-again`.")
-    plant(tree, "docs/reference/definitions.md", "# Budget\nThe hours it may use.")
+    plant(tree, "docs/reference/definitions.md", "## suites/\nThe `budget` of hours.")
     plant(tree, "docs/reference/run-folder.md", "`raw/` and an `old-outcome.json5`, findings")
     assert violations(tree) == [
-        "docs/reference/commands.md: `prill assay` does not name its option --again",
-        "docs/reference/definitions.md: Budget does not name its field `hours`",
+        "docs/reference/commands.md: does not name --again of `prill assay`",
+        "docs/reference/definitions.md: suites/ lacks Budget's field `hours`",
+        "docs/reference/definitions.md: lacks RunSpec's field `id`",
         "docs/reference/run-folder.md: does not name `outcome.json` (src/prill/folder.py:4)",
         "docs/reference/run-folder.md: does not name `findings` (src/prill/folder.py:6)",
     ]
 
 
-def test_a_missing_page_is_found(tmp_path: Path) -> None:
-    """Without its page a command is undocumented."""
+def test_missing_pages_are_found(tmp_path: Path) -> None:
+    """Without its page a command, its option and a kind of definition are undocumented."""
     tree = small_tree(tmp_path)
     (tree / "docs/reference/commands.md").unlink()
-    assert violations(tree) == ["docs/reference/commands.md: no heading names `prill assay`"]
+    (tree / "docs/reference/definitions.md").unlink()
+    assert violations(tree) == [
+        "docs/reference/commands.md: no heading or row for `prill assay`",
+        "docs/reference/commands.md: does not name --again of `prill assay`",
+        "docs/reference/definitions.md: no heading names suites/",
+        "docs/reference/definitions.md: lacks RunSpec's field `id`",
+    ]
 
 
 def test_a_command_that_does_not_exist_is_found(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from house.source import none_in, plant, text_files
 
 PATTERNS = {
-    "the path of a workplace": re.compile(r"(?<![\w.>-])/wor[k](?:place|space)?/"),
+    "the path of a workplace": re.compile(r"(?<![\w.>-])/wor[k](?:place)?/"),
     "an account's home": re.compile(r"(?<![\w.>-])/(?:roo[t]/|hom[e]/(?!agent\b)[\w.-]+|User[s]/\w)"),
     "a workplace's tool": re.compile(r"bash_job[s]|(?<!\w)\.librar[y]/|can_start_anothe[r]|files_fetc[h]"),
     "an index of packages": re.compile(
