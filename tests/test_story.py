@@ -122,7 +122,7 @@ Honest on Tiny, Chains, seed 0
   money       not known, with no limit set: no model was called through the gateway
   steps       1,500; 2.1 MB of output
   box         isolated (bubblewrap) in solve, measure chains, judge overlap
-  submission  submission sealed: loads (0 files; sha256:ab)
+  submission  sealed: loads (0 files; sha256:ab)
 
    −0:00:02  run      planned
     0:00:00  solve    began: limit seconds 1,800, isolated
@@ -131,9 +131,7 @@ Honest on Tiny, Chains, seed 0
     0:00:03  solve    step 3 command: do 3
     0:00:04  solve    step 4 command: do 4
     0:00:05  solve    step 5 command: do 5
-    0:00:06  solve    step 6 command: do 6
-             solve    … 1,487 more steps
-    0:24:54  solve    step 1,494 command: do 1494
+             solve    … 1,489 more steps
     0:24:55  solve    step 1,495 command: do 1495
     0:24:56  solve    step 1,496 command: do 1496
     0:24:57  solve    step 1,497 command: do 1497
@@ -147,10 +145,11 @@ Honest on Tiny, Chains, seed 0
     0:30:03  seal     submission sealed: loads (0 files; sha256:ab)
     0:30:03  seal     warning fault NO_CONFIG: no generation_config.json
     0:30:10  measure  ended
-    0:30:10  measure  chains: 43.75 %, n = 16, 95 % interval 23.10 to 66.82 %
+    0:30:10  measure  chains: 43.75 %, n = 16, 95 % interval 23.10 to 66.82
     0:30:11  judge    failed, which is ours and not the agent's: out of disk
     0:30:20  judge    ended
-    0:30:20  judge    contamination broken, says overlap: 19 of 64 lines are benchmark items [step…"""
+    0:30:20  judge    contamination broken, says overlap: 19 of 64 lines are benchmark items [step
+                      3; workspace/train.jsonl, bytes 0 to 49]"""
 
 
 def test_a_run_in_one_screen() -> None:

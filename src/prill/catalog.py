@@ -127,7 +127,7 @@ def read_items(file: Path, benchmark: Benchmark) -> list[Item]:
             item = Item(
                 id=str(row.pop("id")), question=str(row.pop("question")), answer=str(row.pop("answer")), fields=row
             )
-        except (msgspec.DecodeError, KeyError, AttributeError) as error:
+        except (msgspec.DecodeError, KeyError, AttributeError, TypeError) as error:
             raise DefinitionError(f"{file}:{number}: not an item with id, question and answer ({error})") from None
         rows.append(item)
     found = items_digest(rows)

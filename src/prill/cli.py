@@ -7,104 +7,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from prill.arguments import parser
 from prill.errors import DefinitionError, PrillError
 
 if TYPE_CHECKING:
     from prill.catalog import Catalog
     from prill.record import Board, Run
     from prill.spec import RunSpec
-
-ABOUT = """prill assays automated post-training: an agent, a base model and a hard budget in; a sealed,
-measured and judged score out, in which every number can be walked back to bytes.
-
-  prill run --suite smoke           plan and run a suite here, with progress; again: carries on, or does nothing
-  prill score smoke                 its standings, with a reason for every cell
-  prill show runs/ID                the story of one run, in a screen
-  prill publish smoke --to site     pages that open from disk"""
-
-
-def parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
-    whole = argparse.ArgumentParser(
-        prog="prill", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
-
-    def command(name: str, does: str, more: str = "") -> argparse.ArgumentParser:
-        made = commands.add_parser(
-            name,
-            help=does,
-            description=f"{does}.\n\n{more}".strip(),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        made.add_argument(
-            "--definitions",
-            type=Path,
-            action="append",
-            default=[],
-            metavar="DIR",
-            help="your definitions, read before prill's own; may be repeated",
-        )
-        return made
-
-    def runs(made: argparse.ArgumentParser) -> None:
-        made.add_argument(
-            "--runs", type=Path, default=Path("runs"), metavar="DIR", help="the folder of run folders (default: runs)"
-        )
-
-    def cells(made: argparse.ArgumentParser) -> None:
-        made.add_argument(
-            "--entrant",
-            action="append",
-            metavar="NAME",
-            help="only this entrant; may be repeated (default: the suite's)",
-        )
-        made.add_argument("--seeds", type=int, metavar="N", help="seeds 0..N-1 (default: the suite's number)")
-        made.add_argument("--seed", type=int, action="append", metavar="S", help="exactly this seed; may be repeated")
-
-    run = command(
-        "run",
-        "Plan and run a suite, or carry one run folder on",
-        "What is done is not done again; a solve that was cut off is lost, listed, and another takes its place.\n"
-        "Ctrl-C lets the runs under way end and begins no other; a second Ctrl-C kills them (they are then lost).",
-    )
-    run.add_argument("folder", nargs="?", type=Path, help="one run folder to carry on (instead of --suite)")
-    run.add_argument("--suite", metavar="NAME", help="the suite to run")
-    run.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time (default: 2)")
-    run.add_argument(
-        "--sandbox", metavar="NAME", help="override the suite's sandbox; `local` does not isolate and is marked so"
-    )
-    cells(run)
-    runs(run)
-    plan = command("plan", "Say what a suite would run, and make the run folders", "With --dry, only say it.")
-    plan.add_argument("suite", metavar="SUITE")
-    plan.add_argument("--dry", action="store_true", help="make no folder")
-    plan.add_argument("--sandbox", metavar="NAME", help="override the suite's sandbox")
-    cells(plan)
-    runs(plan)
-    score = command("score", "Print a suite's standings, with a reason for every cell")
-    score.add_argument("suite", metavar="SUITE")
-    score.add_argument(
-        "--partial", action="store_true", help="give a headline even where cells are missing, and say so"
-    )
-    score.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
-    runs(score)
-    show = command("show", "Tell the story of one run, in a screen")
-    show.add_argument("folder", type=Path, help="a run folder")
-    publish = command("publish", "Write a suite's standings and runs as a static site that opens from disk")
-    publish.add_argument("suite", metavar="SUITE")
-    publish.add_argument("--to", type=Path, default=Path("site"), metavar="DIR", help="default: site")
-    publish.add_argument("--sandbox", metavar="NAME", help="as for `score`")
-    publish.add_argument("--partial", action="store_true", help="as for `score`")
-    runs(publish)
-    where = command("where", "Say where a definition or plug-in of that name stands, and what it is")
-    where.add_argument("name", nargs="?", help="a name, such as gsm8k or bubblewrap; none: list all")
-    check = command("check", "Check definitions: types, names, weights, pinned digests")
-    check.add_argument("folder", nargs="*", type=Path, help="folders of definitions (default: prill's own)")
-    return whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -60,9 +60,7 @@ def sit(exam: Exam, items: list[Item]) -> Result:
     failed = [sample for sample in log.samples or [] if sample.error is not None]
     if log.status != "success" or failed or len(log.samples or []) != len(items):
         first = failed[0].error.message if failed and failed[0].error else log.error.message if log.error else "?"
-        raise InfraError(
-            f"{len(failed)} of {len(items)} requests to {exam.endpoint.url} failed, the first with: {first}"
-        )
+        raise InfraError(f"{len(failed)} of {len(items)} items could not be asked or marked, the first: {first}")
     marks = tuple(item_mark(sample) for sample in log.samples or [])
     return Result(
         items=marks,

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,16 @@ class RunFolder:
     times = property(lambda self: self.path / "raw" / "stdout.times")
     trajectory = property(lambda self: self.path / "trajectory.json")
     events_file = property(lambda self: self.path / "events.jsonl")
+    outcome_file = property(lambda self: self.path / "outcome.json")
+    submission_file = property(lambda self: self.path / "submission.json")
+    given = property(lambda self: self.path / "given")
+
+    def scratch(self, stage: str) -> Path:
+        """An empty folder for a stage's unfinished work; what a crash left in it is removed first."""
+        place = self.path / f".{stage}"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        return place
 
     def numbered(self, kind: str, name: str) -> list[Path]:
         """`measurements` or `findings` of that name, oldest first."""

@@ -13,20 +13,21 @@ MOST_DIGITS = 400
 _SEPARATOR = r"(?:,\\!|\{,\}|\\,|,)"
 _WHOLE = rf"(?:[0-9]{{1,3}}(?:{_SEPARATOR}[0-9]{{3}})+(?![0-9])|[0-9]+)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]+)?|\.[0-9]+)"
-_CURRENCY = r"(?:\\?[$€£¥₹]\s?)"
+_CURRENCY = r"(?:\\?[$€£¥₹][ ]?)"
 _NUMBER = re.compile(
     rf"""
     (?<![0-9])(?<![0-9]\.)(?<!\^)(?<!\^\{{)(?<![A-Za-z)]_)(?<!_\{{)     # not inside a number, an exponent or an index
-    (?P<sign> (?<![A-Za-z0-9)}}\]-]) [-+] )?  {_CURRENCY}?  (?P<late> (?<=[$€£¥₹\s]) [-+] )?
+    (?P<sign> (?<![A-Za-z0-9)}}\]-]) [-+] )?  {_CURRENCY}?  (?P<late> (?<=[$€£¥₹ ]) [-+] )?
     (?:
-        (?: (?P<n1>{_WHOLE}) \s? )? \\[dtc]?frac \s?
-            (?: \{{ \s? (?P<a1>-?{_DECIMAL}) \s? \}} | (?P<a1d>[0-9]) )  \s?
-            (?: \{{ \s? (?P<b1>{_DECIMAL}) \s? \}} | (?P<b1d>[0-9]) )
-    |   (?: (?P<n2>{_WHOLE}) \s )? (?<!/) (?P<a2>{_DECIMAL}) \s? / \s? (?P<b2>{_DECIMAL}) (?![0-9]|\s?/)
+        (?: (?P<n1>{_WHOLE}) [ ]? )? \\[dtc]?frac [ ]?
+            (?: \{{ [ ]? (?P<a1>-?{_DECIMAL}) [ ]? \}} | (?P<a1d>[0-9]) )  [ ]?
+            (?: \{{ [ ]? (?P<b1>{_DECIMAL}) [ ]? \}} | (?P<b1d>[0-9]) )
+    |   (?: (?P<n2>{_WHOLE}) [ ] )? (?<!/) (?P<a2>{_DECIMAL}) [ ]? / [ ]? (?P<b2>{_DECIMAL}) (?![0-9]|[ ]?/)
     |   (?P<plain>{_DECIMAL})
         (?: [eE] (?P<e>[-+]?[0-9]+) (?![A-Za-z0-9])
-        |   \s{{0,3}} (?:\\times|\\cdot|×|\*|x) \s{{0,3}} 10 \s? (?:\^|\*\*) \s? \{{? \s? (?P<ten>[-+]?[0-9]+) \s? \}}?
-        |   \s? (?:\^|\*\*) \s? (?: \{{ \s? (?P<power1>[-+]?[0-9]+) \s? \}} | (?P<power2>[-+]?[0-9]+) )
+        |   [ ]{{0,3}} (?:\\times|\\cdot|×|\*|x) [ ]{{0,3}} 10 [ ]? (?:\^|\*\*) [ ]?
+            \{{? [ ]? (?P<ten>[-+]?[0-9]+) [ ]? \}}?
+        |   [ ]? (?:\^|\*\*) [ ]? (?: \{{ [ ]? (?P<power1>[-+]?[0-9]+) [ ]? \}} | (?P<power2>[-+]?[0-9]+) )
         )?
     )
     """,
@@ -38,44 +39,46 @@ _ANNOTATION = re.compile(r"<<[^<>\n]*>>")
 _MODULUS = re.compile(r"\\pmod\s?\{[^{}]*\}|\\pmod\s?[0-9]+|\(\\?(?:mod|bmod)\s[^()]*\)")
 
 
-def _decimal(digits: str) -> Fraction | None:
-    digits = _NOT_DIGITS.sub("", digits)
-    return Fraction(digits) if len(digits) <= MOST_DIGITS else None
+def _decimal(digits: str | None) -> Fraction | None:
+    digits = _NOT_DIGITS.sub("", digits or "")
+    return Fraction(digits) if 0 < len(digits) <= MOST_DIGITS else None
 
 
-def _ratio(whole: str | None, above: str, below: str) -> Fraction | None:
-    """`a/b`, or `n a/b` where `a/b` is less than one."""
-    parts = [_decimal(part) for part in (whole or "0", above, below)]
-    if None in parts:
-        return None
-    base, top, bottom = (part for part in parts if part is not None)
-    if not bottom or (whole and not 0 <= top < bottom):
-        return None
-    return base + top / bottom
+def _ratio(whole: str | None, above: str, below: str) -> list[Fraction]:
+    """`a/b`, or `n a/b` where `a/b` is less than one; what is neither falls apart into its numbers."""
+    base, top, bottom = _decimal(whole), _decimal(above), _decimal(below)
+    if top is None or bottom is None or not bottom:
+        return [part for part in (base, top, bottom) if part is not None]
+    if base is None:
+        return [top / bottom]
+    return [base + top / bottom] if 0 <= top < bottom else [base, top / bottom]
 
 
 def _raised(base: Fraction, exponent: str) -> Fraction | None:
-    """A power, unless it would be absurdly long."""
-    if len(exponent) > 5 or abs(int(exponent)) * max(len(str(base.numerator)), len(str(base.denominator))) > MOST_DIGITS:
+    """A power, unless it would be absurdly long or divide by zero."""
+    size = max(len(str(base.numerator)), len(str(base.denominator)))
+    if len(exponent) > 5 or abs(int(exponent)) * size > MOST_DIGITS or (not base and int(exponent) < 0):
         return None
-    return None if not base and int(exponent) < 0 else base ** int(exponent)
+    return base ** int(exponent)
 
 
-def _value(match: re.Match[str]) -> Fraction | None:
-    """What a match of the number grammar is worth; `None` where it is no number after all (`5/0`, `1e99999`)."""
+def _values(match: re.Match[str]) -> list[Fraction]:
+    """What a match of the number grammar is worth: mostly one number, none where it is out of all proportion."""
     if above := match["a1"] or match["a1d"]:
-        value = _ratio(match["n1"], above, match["b1"] or match["b1d"])
+        values = _ratio(match["n1"], above, match["b1"] or match["b1d"])
     elif match["a2"]:
-        value = _ratio(match["n2"], match["a2"], match["b2"])
+        values = _ratio(match["n2"], match["a2"], match["b2"])
     else:
-        value = _decimal(match["plain"])
-        if value is not None and (shift := match["e"] or match["ten"]):
+        plain = _decimal(match["plain"])
+        if plain is not None and (shift := match["e"] or match["ten"]):
             ten = _raised(Fraction(10), shift)
-            value = None if ten is None else value * ten
-        elif value is not None and (power := match["power1"] or match["power2"]):
-            value = _raised(value, power)
-    negative = (match["sign"] or match["late"]) == "-"
-    return -value if value is not None and negative else value
+            plain = None if ten is None else plain * ten
+        elif plain is not None and (power := match["power1"] or match["power2"]):
+            plain = _raised(plain, power)
+        values = [] if plain is None else [plain]
+    if values and (match["sign"] or match["late"]) == "-":
+        values[0] = -values[0]
+    return values
 
 
 def numbers(text: str) -> Iterator[Fraction]:
@@ -84,16 +87,14 @@ def numbers(text: str) -> Iterator[Fraction]:
     Figures glued behind a letter (`H2O`, `x1`) count only where the text has no others.
     """
     glued: list[Fraction] = []
-    free = 0
+    free = False
     for match in _NUMBER.finditer(text):
-        value = _value(match)
-        if value is None:
-            continue
-        if match.start() and _AFTER_LETTER.match(text[match.start() - 1]) and match[0][0] not in "\\-+$€£¥₹":
-            glued.append(value)
-            continue
-        free += 1
-        yield value
+        values = _values(match)
+        if match[0][0] in "0123456789." and _AFTER_LETTER.match(text[match.start() - 1 : match.start()]):
+            glued += values
+        else:
+            free = free or bool(values)
+            yield from values
     if not free:
         yield from glued
 

@@ -11,23 +11,25 @@ program writes after the program's end is lost; kernels before 5.3 (no pidfd) ca
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import marshal
 import os
 import resource
-import signal
-import stat
 import sys
-import time
 
 if __name__ != "__main__":  # the launcher starts with every command and takes only what it needs
+    import contextlib
+    import fcntl
+    import marshal
     import secrets
+    import shutil
+    import signal
+    import stat
     import subprocess
     import threading
-    from collections.abc import Callable, Iterable
+    import time
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path, PurePosixPath
     from selectors import EVENT_READ, DefaultSelector
+    from socket import socketpair
     from typing import Any
 
     from prill.errors import InfraError
@@ -38,19 +40,22 @@ PIECE = 1 << 18
 
 # --- the launcher: a process with one thread, nothing but the standard library -----------------------------
 
-SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS = 4, 24, 36, 38
-NEW_UTS = 0x04000000
-JOIN_SESSION_KEYRING = {"x86_64": (250, 1), "aarch64": (219, 1)}
-"""Machine → number of the system call `keyctl`, and of its operation."""
+SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, NEW_UTS = 4, 24, 36, 38, 0x04000000
+JOIN_SESSION_KEYRING = {"x86_64": (250, 1, 0), "aarch64": (219, 1, 0)}
+"""Machine → the number of the system call `keyctl`, and what it is to do."""
 
 
 def _launch(plan: dict[str, Any]) -> None:
-    """Enter, fork, execute, report: `ready` once the child exists, `ended STATUS` when it is gone."""
-    os.set_inheritable(plan["status"], False)
+    """Enter, say `ready`, wait for a byte, fork, execute, say `ended STATUS`, live while there are orphans."""
+    talk = plan["talk"]
+    os.set_inheritable(talk, False)
     try:
         _enter(plan["namespaces"])
     except OSError as problem:
-        os.write(plan["status"], f"failed {problem}\n".encode())
+        os.write(talk, f"failed {problem}\n".encode())
+        return
+    os.write(talk, b"ready\n")
+    if not os.read(talk, 1):  # whoever started us is gone
         return
     child = os.fork()
     if child == 0:
@@ -60,23 +65,27 @@ def _launch(plan: dict[str, Any]) -> None:
             os.write(2, f"{problem.filename or plan['argv'][0]}: {problem.strerror}\n".encode(errors="replace"))
             missing = isinstance(problem, FileNotFoundError | NotADirectoryError)
             os._exit(127 if missing else 126)  # what a shell answers
-    os.write(plan["status"], b"ready\n")
+        finally:
+            os._exit(126)
     nothing = os.open("/dev/null", os.O_RDWR)
-    for stream in (0, 1, 2):  # else the pipes stay open for as long as the launcher lives
+    for stream in (0, 1, 2):  # else the pipes stay open for as long as we live
         os.dup2(nothing, stream)
-    with contextlib.suppress(ChildProcessError):  # no children left
-        while True:
+    while True:
+        try:
             pid, how = os.wait()
-            if pid == child:
-                os.write(plan["status"], f"ended {os.waitstatus_to_exitcode(how)}\n".encode())
+        except ChildProcessError:
+            return
+        if pid == child:
+            os.write(talk, f"ended {os.waitstatus_to_exitcode(how)}\n".encode())
 
 
-def _call(name: str, *arguments: int) -> None:
-    """A C function that answers -1 and errno."""
-    import ctypes
-
-    if getattr(ctypes.CDLL(None, use_errno=True), name)(*map(ctypes.c_ulong, arguments)) == -1:
+def _call(name: str, *arguments: int, needed: bool = True) -> bool:
+    """A C function that answers -1 and errno; False or an `OSError` if it does."""
+    if getattr(LIBC, name)(*map(ctypes.c_ulong, arguments)) != -1:
+        return True
+    if needed:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), name)
+    return False
 
 
 def _enter(namespaces: dict[str, int] | None) -> None:
@@ -84,51 +93,55 @@ def _enter(namespaces: dict[str, int] | None) -> None:
 
     All processes of a run carry its mark, a UTS namespace: children inherit it, leaving it takes a capability.
     """
+    _call("prctl", SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us and can be found, unless we are outside
     if namespaces is None:
-        _call("prctl", SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us and can be found
         return
+    sys.meta_path.clear()  # from here on an import would come from the box
     _call("setns", namespaces["owner"], 0)
     _call("setns", namespaces["uts"], 0)
     _call("unshare", NEW_UTS)
-    for kind in ("ipc", "net", "cgroup", "pid", "mnt"):
-        _call("setns", namespaces[kind], 0)
-    if "user" in namespaces:
-        _call("setns", namespaces["user"], 0)
+    for kind in ("ipc", "net", "cgroup", "pid", "mnt", "user"):
+        if kind in namespaces:
+            _call("setns", namespaces[kind], 0)
 
 
 def _become(plan: dict[str, Any]) -> None:
     """Turn into the program: own session, default signals, no capability, no descriptor beyond the three."""
     os.setsid()
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # the interpreter ignores them, programs expect them
-        signal.signal(ignored, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    for ignored in (13, 25):  # PIPE, XFSZ: the interpreter ignores them, programs expect them
+        _call("signal", ignored, 0)
     os.umask(0o022)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core would be handed to a program of the host
     for group in plan["groups"]:
         os.write(group, b"0")
-    if plan["processes"] is not None:
+    if plan["processes"]:
         resource.setrlimit(resource.RLIMIT_NPROC, (plan["processes"], plan["processes"]))
-    if plan["namespaces"] is not None:
+    if plan["namespaces"]:
         _call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # until the program replaces us, no one in the box looks inside
-        if keyctl := JOIN_SESSION_KEYRING.get(os.uname().machine):
-            with contextlib.suppress(OSError):  # a kernel without keyrings has none to leak
-                _call("syscall", *keyctl, 0)
-        with contextlib.suppress(OSError):  # ends at the first capability that this kernel does not know
-            for capability in range(64):
-                _call("prctl", CAPBSET_DROP, capability, 0, 0, 0)
+        _call("syscall", *JOIN_SESSION_KEYRING.get(os.uname().machine, (-1,)), needed=False)  # leave the host's keys
+        while _call("prctl", CAPBSET_DROP, plan["capability"], 0, 0, 0, needed=False):
+            plan["capability"] += 1  # up to the first one that the kernel does not know
         _call("prctl", SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     os.chdir(plan["cwd"])
     os.closerange(3, 1 << 20)
-    os.execvpe(plan["argv"][0], plan["argv"], plan["env"])
+    argv, env = plan["argv"], plan["env"]
+    problem: OSError = FileNotFoundError(2, os.strerror(2), argv[0])
+    for folder in [""] if "/" in argv[0] else env["PATH"].split(":"):  # os.execvp would import
+        try:
+            os.execve(f"{folder}/{argv[0]}" if folder else argv[0], argv, env)
+        except OSError as reason:
+            problem = problem if isinstance(reason, FileNotFoundError | NotADirectoryError) else reason
+    raise problem
 
 
 if __name__ == "__main__":
+    import ctypes
+    import marshal
+
+    LIBC = ctypes.CDLL(None, use_errno=True)
     with os.fdopen(int(sys.argv[1]), "rb") as file:
         _launch(marshal.load(file))
     os._exit(0)
-
-
-# --- processes, as the kernel tells them -------------------------------------------------------------------
 
 
 def everyone() -> list[int]:
@@ -149,9 +162,6 @@ def send(number: int, members: Callable[[], set[int]]) -> bool:
                 signal.pidfd_send_signal(handle, number)
         os.close(handle)
     return bool(still)
-
-
-# --- one program -------------------------------------------------------------------------------------------
 
 
 class Output:
@@ -182,27 +192,24 @@ class Output:
         self.dropped += len(piece) - len(keep)
         return len(piece)
 
-    def drain(self, since: float) -> None:
+    def finish(self, since: float) -> None:
         """Take what is in the pipe now, and no more: a leftover may write for ever."""
         left = fcntl.fcntl(self.pipe, fcntl.F_GETPIPE_SZ)
         with contextlib.suppress(BlockingIOError):
             while left > 0 and (taken := self.take(since)):
                 left -= taken
-
-    def close(self) -> None:
         for descriptor in (self.file, self.times, self.pipe):
             if descriptor is not None:
                 os.close(descriptor)
 
 
 class Program:
-    """A program that was started through the launcher, with a thread that listens to it. This is a `Running`."""
+    """A program started through the launcher, with a thread that listens to it. This is a `Running`."""
 
     def __init__(
         self,
         command: Command,
         env: dict[str, str],
-        cwd: str,
         outputs: tuple[Output, Output],
         *,
         namespaces: dict[str, int] | None = None,
@@ -212,135 +219,127 @@ class Program:
         last_resort: Callable[[], None],
         kills: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`members` tells the living processes by the launcher's id and the mark; `last_resort` spares nothing;
-        `kills` counts what the kernel killed for memory."""
-        self.outputs, self._last_resort, self._kills = outputs, last_resort, kills
+        """`members` tells its living processes from the launcher's id and the mark; `last_resort` kills the whole
+        box; `kills` counts what the kernel killed for memory; `processes` is a limit by the per-user count."""
+        self._outputs, self._last_resort, self._kills = outputs, last_resort, kills
         self._killed_before = kills()
-        self._lock, self._timed_out = threading.Lock(), False
+        self._done, self._lock, self._timed_out = threading.Event(), threading.Lock(), False
         self._signals: list[str] = []
         self._code: int | None = None
-        self._wall = 0.0
-        self._status, status = os.pipe()
-        stdin, plan, handles = _sealed(command.stdin), -1, []
-        try:
-            handles = [os.open(group, os.O_WRONLY) for group in groups]
-            plan = _sealed(
-                marshal.dumps(
-                    {"argv": command.argv, "env": env, "cwd": cwd, "namespaces": namespaces, "groups": handles}
-                    | {"processes": processes, "status": status}
-                )
-            )
-            self._launcher = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-X", "utf8", __file__, str(plan)],
-                stdin=stdin,
-                stdout=outputs[0].end,
-                stderr=outputs[1].end,
-                env={},
-                cwd="/",
-                pass_fds=[plan, status, *handles, *(namespaces or {}).values()],
-                start_new_session=True,
-            )
-        finally:
-            for descriptor in (stdin, plan, status, outputs[0].end, outputs[1].end, *handles):
-                if descriptor >= 0:
-                    os.close(descriptor)
-        self._words = os.fdopen(self._status, "rb", buffering=0)
-        word, _, rest = self._words.readline().decode(errors="replace").strip().partition(" ")
-        self._anchor = os.open(f"/proc/{self._launcher.pid}/ns/uts", os.O_RDONLY)  # held, so that no one else gets it
+        ours, talk = (end.detach() for end in socketpair())
+        stdin, handles = _sealed(command.stdin), [os.open(group, os.O_WRONLY) for group in groups]
+        plan: dict[str, Any] = {"argv": command.argv, "env": env, "cwd": command.cwd, "talk": talk}
+        plan |= {"processes": processes, "namespaces": namespaces, "groups": handles, "capability": 0}
+        handles += [talk, _sealed(marshal.dumps(plan))]
+        self._launcher = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", __file__, str(handles[-1])],
+            stdin=stdin,
+            stdout=outputs[0].end,
+            stderr=outputs[1].end,
+            env={},
+            cwd="/",
+            pass_fds=[*handles, *(namespaces or {}).values()],
+            start_new_session=True,
+        )
+        for descriptor in (stdin, outputs[0].end, outputs[1].end, *handles):
+            os.close(descriptor)
+        self._talk = os.fdopen(ours, "rb", buffering=0)
+        word, _, rest = self._talk.readline().decode(errors="replace").strip().partition(" ")
         self._since = time.monotonic()
-        self._done = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="prill-listen", daemon=True)
-        self._thread.start()
         if word != "ready":
+            self._listen()
             raise InfraError(f"cannot start a program in the box: {rest or 'the launcher died'}")
-        mark = os.fstat(self._anchor).st_ino
-        self.members: Callable[[], set[int]] = lambda: members(self._launcher.pid, mark)
+        self._mark = os.open(f"/proc/{self._launcher.pid}/ns/uts", os.O_RDONLY)  # held: no other may get its number
+        mark = os.fstat(self._mark).st_ino
+        self._members: Callable[[], set[int]] = lambda: members(self._launcher.pid, mark)
+        os.write(ours, b"!")
+        self._thread.start()
 
     def _listen(self) -> None:
+        """Move output as it comes, until the launcher says that the program is at its end."""
+        ended = b""
         with DefaultSelector() as selector:
-            for output in self.outputs:
+            for output in self._outputs:
                 selector.register(output.pipe, EVENT_READ, output)
-            selector.register(self._words, EVENT_READ)
-            ended = b""
+            selector.register(self._talk, EVENT_READ)
             while not ended:
                 for key, _ in selector.select():
                     if key.data is None:
-                        ended = self._words.readline() or b"lost"
+                        ended = self._talk.readline() or b"lost"
                     elif not key.data.take(self._since):
                         selector.unregister(key.fd)
         self._wall = time.monotonic() - self._since
-        for output in self.outputs:
-            output.drain(self._since)
-            output.close()
-        self._words.close()
+        for output in self._outputs:
+            output.finish(self._since)
+        self._talk.close()
         if ended.startswith(b"ended "):
             self._code = int(ended.split()[1])
         self._done.set()
 
     def poll(self) -> Ended | None:
         """How it ended, or `None` while it runs."""
-        return self._ended() if self._done.is_set() else None
-
-    def _ended(self) -> Ended:
-        for output in self.outputs:
+        if not self._done.is_set():
+            return None
+        for output in self._outputs:
             if output.problem:
                 raise InfraError(f"cannot write a program's output: {output.problem}") from output.problem
         return Ended(
-            exit_code=self._code if self._code is not None and self._code >= 0 else None,
+            exit_code=None if self._code is None or self._code < 0 else self._code,
             signals=tuple(self._signals),
             timed_out=self._timed_out,
             oom_killed=self._kills() > self._killed_before,
             wall_seconds=self._wall,
-            output_bytes=sum(output.kept for output in self.outputs),
-            dropped_bytes=sum(output.dropped for output in self.outputs),
+            output_bytes=sum(output.kept for output in self._outputs),
+            dropped_bytes=sum(output.dropped for output in self._outputs),
         )
 
     def wait(self, limit_seconds: float | None, grace_seconds: float) -> Ended:
         """To the end, or to the deadline and then the end of every process that came of it."""
         try:
-            if not self._done.wait(limit_seconds):
-                self._timed_out = True
-                self.stop(grace_seconds)
+            while not (ended := self.poll()):
+                if not self._done.wait(limit_seconds):
+                    self._timed_out = True
+                    self.stop(grace_seconds)
         except BaseException:  # an interrupt at the keyboard above all
             self.kill()
             raise
-        return self._ended()
+        return ended
 
     def stop(self, grace_seconds: float = 5.0) -> Ended:
         """TERM to all its processes, KILL after the grace to those that are left. Idempotent."""
         with self._lock:
-            if send(signal.SIGTERM, self.members):
+            if send(signal.SIGTERM, self._members):
                 self._signals.append("TERM")
             until = time.monotonic() + grace_seconds
-            while (alive := self.members()) and time.monotonic() < until:
+            while self._members() and time.monotonic() < until:
                 time.sleep(0.02)
-            if alive or not self._done.is_set():
-                self.kill()
-        return self._ended()
+            self.kill()
+        ended = self.poll()
+        assert ended
+        return ended
 
     def kill(self, patience: float = 5.0) -> None:
         """KILL until nothing is left; what forks faster than we kill takes the whole box with it."""
-        for resort in (self._last_resort, None):
-            until = time.monotonic() + patience
-            while time.monotonic() < until:
-                if send(signal.SIGKILL, self.members) and "KILL" not in self._signals:
-                    self._signals.append("KILL")
-                if not self.members() and self._done.wait(0.02):
-                    return
-            if resort:
-                resort()
-        raise InfraError(f"processes of the box cannot be killed: {sorted(self.members())}")
+        since, last_resort = time.monotonic(), self._last_resort
+        while self._members() or not self._done.wait(0.02):
+            if send(signal.SIGKILL, self._members) and "KILL" not in self._signals:
+                self._signals.append("KILL")
+            if time.monotonic() > since + patience:
+                last_resort()
+            if time.monotonic() > since + 2 * patience:
+                raise InfraError(f"processes of the box cannot be killed: {sorted(self._members())}")
 
     def close(self) -> None:
         """Once its processes are dead: nothing of ours is left either."""
         self._launcher.wait()
         self._thread.join()
-        self.members = set  # the launcher's id and the mark may now become someone else's
-        os.close(self._anchor)
+        self._members = set  # the launcher's id and the mark may now become someone else's
+        os.close(self._mark)
 
     def over(self) -> bool:
-        """True once nothing of it needs us any more; it is closed then."""
-        if self._launcher.poll() is None:
+        """True once nothing of it is left that could need us; it is closed then."""
+        if self._launcher.poll() is None or self._members():
             return False
         self.close()
         return True
@@ -356,24 +355,20 @@ def _sealed(content: bytes) -> int:
     return descriptor
 
 
-# --- single files, in and out of folders of hostile making -------------------------------------------------
-
-
-def _folder(root: int, names: Iterable[str], make: bool) -> int:
+@contextlib.contextmanager
+def _folder(root: int, names: Iterable[str], make: bool) -> Iterator[int]:
     """A descriptor of the folder under `root`, reached without following a single link."""
-    here = os.dup(root)
-    for name in names:
-        try:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o755, dir_fd=here)
-            inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
-        except NotADirectoryError as problem:
-            raise ValueError(f"not a folder but a link or a file: {name!r}") from problem
-        finally:
-            os.close(here)
-        here = inner
-    return here
+    with contextlib.ExitStack() as opened:
+        for name in names:
+            try:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, 0o755, dir_fd=root)
+                root = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+            except NotADirectoryError as problem:
+                raise ValueError(f"not a folder but a link or a file: {name!r}") from problem
+            opened.callback(os.close, root)
+        yield root
 
 
 def steps(path: str) -> list[str]:
@@ -386,11 +381,8 @@ def steps(path: str) -> list[str]:
 
 def carry_out(root: int, names: list[str], target: Path, max_bytes: int) -> None:
     """Copy a regular file out. `ValueError` for a link, for what is no regular file, and beyond `max_bytes`."""
-    folder = _folder(root, names[:-1], make=False)
-    try:
-        found = os.open(names[-1], os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    finally:
-        os.close(folder)
+    with _folder(root, names[:-1], make=False) as folder:
+        found = os.open(names[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
     try:  # looked at before it is opened: opening a FIFO waits, opening a device may do anything
         kind = os.fstat(found)
         if not stat.S_ISREG(kind.st_mode):
@@ -409,17 +401,9 @@ def carry_out(root: int, names: list[str], target: Path, max_bytes: int) -> None
 
 def carry_in(source: Path, root: int, names: list[str]) -> None:
     """Copy a file in, replacing what has the name; missing folders are made; `ValueError` for a link on the way."""
-    folder = _folder(root, names[:-1], make=True)
-    passing = f".{secrets.token_hex(8)}"
-    try:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with (
-            source.open("rb") as original,
-            os.fdopen(os.open(passing, flags, 0o600, dir_fd=folder), "wb") as copy,
-        ):
-            while piece := original.read(PIECE):
-                copy.write(piece)
-            os.fchmod(copy.fileno(), stat.S_IMODE(os.fstat(original.fileno()).st_mode) & 0o777)
+    passing, flags = f".{secrets.token_hex(8)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with _folder(root, names[:-1], make=True) as folder, source.open("rb") as original:
+        with os.fdopen(os.open(passing, flags, 0o600, dir_fd=folder), "wb") as copy:
+            shutil.copyfileobj(original, copy, PIECE)
+            os.fchmod(copy.fileno(), os.fstat(original.fileno()).st_mode & 0o777)
         os.replace(passing, names[-1], src_dir_fd=folder, dst_dir_fd=folder)
-    finally:
-        os.close(folder)

@@ -23,7 +23,7 @@ class Progress:
         self.lock = threading.Lock()
 
     def tell(self, spec: RunSpec, stage: str, what: str) -> None:
-        """A stage of a run began, ended, or failed with `what`."""
+        """A stage of a run `began`, `ended` or `FAILED`."""
         name = spec.entrant.name, "+".join(test.name for test in spec.benchmarks), spec.seed
         with self.lock:
             if what == "began":

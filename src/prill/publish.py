@@ -77,7 +77,7 @@ def swap(beside: Path, target: Path) -> None:
 
 
 def build(board: Board, folders: list[RunFolder], site: Path) -> None:
-    """The whole site into an empty folder."""
+    """The whole site into an empty folder. Runs of other suites are left out."""
     runs: dict[str, Run] = {}
     stories: dict[str, Story] = {}
     steps: dict[str, list[Step]] = {}
@@ -85,6 +85,8 @@ def build(board: Board, folders: list[RunFolder], site: Path) -> None:
     for folder in folders:
         run = folder.read()
         name = run.spec.id
+        if run.spec.suite != board.suite:
+            continue
         if not name or PurePosixPath(name).name != name or name.startswith("."):
             raise DefinitionError(f"{folder.path}: the id {name!r} in its spec cannot be the name of a page")
         if name in runs:

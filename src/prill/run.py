@@ -30,7 +30,7 @@ from prill.stages import judge, measure, seal, solve
 STAGES: tuple[tuple[str, ModuleType], ...] = (("solve", solve), ("seal", seal), ("measure", measure), ("judge", judge))
 
 Tell = Callable[[RunSpec, str, str], None]
-"""Called with a spec, a stage and `began`, `ended` or why it failed."""
+"""Called with a spec, a stage and `began`, `ended` or `FAILED`."""
 
 
 def carry(run: RunFolder, catalog: Catalog, tell: Tell) -> None:
@@ -48,7 +48,7 @@ def carry(run: RunFolder, catalog: Catalog, tell: Tell) -> None:
             except BaseException as error:
                 why = str(error) if isinstance(error, PrillError) else f"{type(error).__name__}: {error}"
                 run.append("failed", name, why=why, traceback=traceback.format_exc())
-                tell(spec, name, why)
+                tell(spec, name, "FAILED")
                 raise
             if name != "solve":
                 run.append("ended", name)

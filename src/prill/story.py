@@ -50,6 +50,9 @@ class Moment(Record, frozen=True, kw_only=True):
     citations: tuple[Citation, ...] = ()
 
 
+Told = list[tuple[Kind, str, tuple[Citation, ...]]]
+
+
 class Fact(Record, frozen=True, kw_only=True):
     """One headline fact. `mark` says whether it is missing or needs a second look."""
 
@@ -175,16 +178,16 @@ def tell(run: Run, events: list[Event], steps: list[Step]) -> Story:
         text = f"{step.kind}: {one_line(step.text[:400]) or '(nothing but blanks)'}"
         moment = Moment(seconds=step.seconds, stage="solve", kind="step", text=text, step=step.step)
         placed.append((latest, moment))
-    for stage, moments in (("seal", _sealed(run)), ("measure", _measured(run)), ("judge", _judged(run))):
+    values: Told = [("value", measurement_words(made), ()) for made in run.measurements]
+    for stage, moments in {"seal": _sealed(run), "measure": values, "judge": _judged(run)}.items():
         at = done.get(stage, inf)
         seconds = at - run.began if run.began is not None and at < inf else None
         for kind, text, citations in moments:
             placed.append((at, Moment(seconds=seconds, stage=stage, kind=kind, text=text, citations=citations)))
-    spec = run.spec
-    tests = " and ".join(benchmark.title for benchmark in spec.benchmarks)
+    tests = " and ".join(benchmark.title for benchmark in run.spec.benchmarks)
     return Story(
-        run=spec.id,
-        title=one_line(f"{spec.entrant.title} on {spec.model.title}, {tests}, seed {spec.seed}"),
+        run=run.spec.id,
+        title=one_line(f"{run.spec.entrant.title} on {run.spec.model.title}, {tests}, seed {run.spec.seed}"),
         facts=tuple(_facts(run, len(steps))),
         timeline=tuple(moment for _, moment in sorted(placed, key=lambda pair: pair[0])),
     )
@@ -236,9 +239,6 @@ def _pair(name: str, value: Any) -> str:
     return f"{words} {f'{value:,.6g}' if isinstance(value, float) else one_line(str(value)[:300])}"
 
 
-Told = list[tuple[Kind, str, tuple[Citation, ...]]]
-
-
 def _sealed(run: Run) -> Told:
     if run.submission is None:
         return []
@@ -253,10 +253,6 @@ def submission_words(submission: Submission) -> str:
     files = many(len(submission.files), "file")
     digest = submission.digest or "no digest, since nothing was sealed"
     return f"submission {submission.state}: {one_line(submission.why)} ({files}; {digest})"
-
-
-def _measured(run: Run) -> Told:
-    return [("value", measurement_words(measurement), ()) for measurement in run.measurements]
 
 
 def measurement_words(made: Measurement) -> str:
@@ -308,7 +304,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
         yield Fact(name="submission", text="not sealed yet", mark="missing")
     else:
         mark: Literal["", "warning"] = "" if run.submission.state == "sealed" else "warning"
-        yield Fact(name="submission", text=submission_words(run.submission), mark=mark)
+        yield Fact(name="submission", text=submission_words(run.submission).removeprefix("submission "), mark=mark)
 
 
 def _ended(outcome: Outcome) -> str:
@@ -357,10 +353,17 @@ def lines(story: Story, width: int = 100) -> list[str]:
     for fact in story.facts:
         told += _hang(f"{'!' if fact.mark == 'warning' else ' '} {fact.name:<11}", fact.text, width, 2)
     told.append("")
-    for moment in _elide(list(story.timeline), SCREEN - len(told)):
+    weighty = sum(moment.kind in ("finding", "failure") for moment in story.timeline)
+    rows = 2 if weighty <= 6 else 1
+    for moment in _elide(list(story.timeline), SCREEN - len(told) - weighty * (rows - 1)):
         time = "" if moment.kind == "more" else clock(moment.seconds)
         number = f"step {moment.step:,} " if moment.step is not None else ""
-        told += _hang(f"{time:>11}  {moment.stage:<8}", number + moment.text, width, 1)
+        told += _hang(
+            f"{time:>11}  {moment.stage:<8}",
+            number + moment.text,
+            width,
+            rows if moment.kind in ("finding", "failure") else 1,
+        )
     return told + (["  nothing has happened yet"] if not story.timeline else [])
 
 

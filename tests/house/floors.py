@@ -33,7 +33,7 @@ ROOMS = {
     "2b": "agents sandboxes schedulers engines graders judges importers",
     "2c": "inside",
     "3": "stages",
-    "4": "run publish testing check progress tables",
+    "4": "run publish testing check progress tables arguments",
     "5": "cli",
     "6": "__main__ smoke",
 }

@@ -37,7 +37,7 @@ ETC = (
     "alternatives ca-certificates.conf gai.conf host.conf ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types"
     " nsswitch.conf os-release protocols services ssl/certs ssl/openssl.cnf"
     " pki/ca-trust/extracted pki/tls/certs pki/tls/cert.pem pki/tls/openssl.cnf"
-).split()
+)
 """What programs need of the host's /etc. Never a folder that may hold keys."""
 MADE = {
     "/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\n"
@@ -46,10 +46,12 @@ MADE = {
     "/etc/hosts": "127.0.0.1 localhost box\n::1 localhost\n",
     "/etc/hostname": "box\n",
 }
-MASKED = "kcore keys kmsg kpagecgroup kpagecount kpageflags latency_stats sched_debug slabinfo timer_list vmallocinfo"
-MASKED_FOLDERS = "acpi asound driver fs scsi"
+MASKED = "kcore keys kmsg kpagecgroup kpagecount kpageflags latency_stats mtrr sched_debug slabinfo sysrq-trigger"
+MASKED += " timer_list vmallocinfo"
+MASKED_FOLDERS = "acpi asound driver fs pressure scsi"
 HOLD = "trap '' CHLD; echo ready; exec sleep infinity </dev/null >/dev/null 2>&1"
 """The first process of a box. It ignores its children's ends, so that the kernel clears them away."""
+LIMIT_FILES = {"memory": ("memory.max", "memory.limit_in_bytes"), "processes": ("pids.max",)}
 GET_USERNS = 0xB701
 """The ioctl that gives the user namespace which owns another namespace."""
 
@@ -69,19 +71,23 @@ NO_NAMESPACES = (
 
 def arguments(need: Need) -> list[str]:
     """The command line of bwrap for a box, without program, descriptors and the files made by us. Looks at the host."""
-    args = "--unshare-user --uid 1000 --gid 1000 --disable-userns --unshare-pid --as-pid-1 --unshare-net".split()
-    args += "--unshare-ipc --unshare-uts --unshare-cgroup --hostname box --new-session --die-with-parent".split()
+    args = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--disable-userns", "--unshare-pid", "--as-pid-1"]
+    args += ["--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--hostname", "box"]
+    args += ["--new-session", "--die-with-parent", "--clearenv", "--cap-drop", "ALL"]
     # One harmless capability, for the first process only: nobody without it can trace it or look into it.
-    args += "--clearenv --cap-drop ALL --cap-add CAP_WAKE_ALARM --ro-bind /usr /usr".split()
+    args += ["--cap-add", "CAP_WAKE_ALARM", "--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         folder = Path("/", name)
         if folder.is_symlink():
             args += ["--symlink", os.fspath(folder.readlink()), f"/{name}"]
         elif folder.is_dir():
             args += ["--ro-bind", f"/{name}", f"/{name}"]
-    for name in ETC:
+    for name in ("etc", "etc/ssl", "etc/pki", "etc/pki/ca-trust", "etc/pki/tls", "home"):
+        args += ["--perms", "0755", "--dir", f"/{name}"]
+    for name in ETC.split():
         args += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    args += ["--proc", "/proc", "--dev", "/dev"]
+    # Without capabilities root may still write to kernel settings, and the box's user may be root outside.
+    args += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for name in MASKED.split():
         if Path("/proc", name).exists():
             args += ["--ro-bind", "/dev/null", f"/proc/{name}"]
@@ -120,8 +126,6 @@ class Limits:
     kernel's per-user count (not for root, who is exempt); memory has none.
     """
 
-    FILES = {"memory": ("memory.max", "memory.limit_in_bytes"), "processes": ("pids.max",)}
-
     def __init__(self, need: Need, trial: int) -> None:
         """`trial` is a process that is moved in and out, to know that we may."""
         self.folders: list[Path] = []
@@ -150,8 +154,8 @@ class Limits:
             root, point = before.split()[3:5]
             kind, _, options = after.split()[:3]
             for controllers, path in own.items():
-                matches = set(controllers.split(",")) <= set(options.split(",")) if controllers else False
-                if not (kind == "cgroup" and matches or kind == "cgroup2" and not controllers):
+                version = "cgroup" if controllers else "cgroup2"
+                if kind != version or (controllers and not set(controllers.split(",")) <= set(options.split(","))):
                     continue
                 place = Path(point, os.path.relpath(path, root)) if path.startswith(root) else Path(point)
                 yield place, place
@@ -164,7 +168,7 @@ class Limits:
         with contextlib.suppress(OSError):
             folder.mkdir()
             for name, limit in limits.items():
-                for file in self.FILES[name]:
+                for file in LIMIT_FILES[name]:
                     if (folder / file).exists():
                         (folder / file).write_text(str(limit))
                         done.append(name)
@@ -234,7 +238,7 @@ class BubblewrapBox:
         found = set()
         for pid in everyone():
             with contextlib.suppress(OSError):
-                if os.stat(f"/proc/{pid}/ns/pid").st_ino == self._pids and self._marked(pid, mark):
+                if Path(f"/proc/{pid}/ns/pid").stat().st_ino == self._pids and self._marked(pid, mark):
                     found.add(pid)
         return found
 
@@ -253,7 +257,6 @@ class BubblewrapBox:
             {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "TMPDIR": "/tmp"}
             | dict(self._need.env)
             | dict(command.env),
-            command.cwd,
             (Output(stdout, cap, times), Output(stderr, cap)),
             namespaces=self._namespaces,
             groups=[folder / "cgroup.procs" for folder in self._limits.folders],

@@ -37,9 +37,7 @@ def do(run: RunFolder, catalog: Catalog, again: bool = False) -> None:
 def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str) -> Judgement:
     """One judge in one box."""
     began = time.monotonic()
-    scratch = run.path / ".judging"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+    scratch = run.scratch("judging")
     mounts = [
         Mount(source=run.path, target="/evidence"),
         Mount(source=scratch, target="/out", writable=True),

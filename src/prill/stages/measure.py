@@ -39,9 +39,7 @@ def do(run: RunFolder, catalog: Catalog, again: bool = False) -> None:
         return
     if tree_digest(list_files(run.submission_files)) != submission.digest:
         raise InfraError(f"{run.submission_files}: not the bytes that were sealed ({submission.digest}); restore them")
-    scratch = run.path / ".measuring"
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+    scratch = run.scratch("measuring")
     try:
         served(run, spec, catalog, submission, todo, scratch)
     finally:
@@ -115,7 +113,7 @@ def examine(box: Box, endpoint: Endpoint, benchmark: Benchmark, scratch: Path) -
     ended = box.run(
         Command(
             argv=("python3", "-m", "prill.inside", "exam", str(out / "job.json"), str(out / "result.json")),
-            env={"INSPECT_LOG_LEVEL": "warning", "INSPECT_DISABLE_MODEL_API": "0"},
+            env={"INSPECT_LOG_LEVEL": "warning"},
             cwd=box.path("/tmp"),
         ),
         stdout=scratch / "exam.txt",

@@ -27,11 +27,10 @@ def done(run: RunFolder) -> bool:
 def do(run: RunFolder, catalog: Catalog) -> None:
     """Copy, hash, audit, write."""
     source = run.workspace / NAME
-    beside = run.path / ".submission"
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = run.scratch("sealing")
     faults = list(copy(source, beside)) if source.is_dir() and not source.is_symlink() else []
     left = list_files(run.workspace, skip=(NAME,))
-    if not beside.is_dir() or not any(beside.iterdir()):
+    if not any(file.is_file() for file in beside.rglob("*")):
         why = "final_model is not there" if not source.exists() else "final_model holds no regular file"
         shutil.rmtree(beside, ignore_errors=True)
         record = absent(why, tuple(faults), left)
@@ -52,7 +51,7 @@ def do(run: RunFolder, catalog: Catalog) -> None:
         )
         shutil.rmtree(run.submission_files, ignore_errors=True)
         beside.rename(run.submission_files)
-    run.write(run.path / "submission.json", record)
+    run.write(run.submission_file, record)
 
 
 def absent(why: str, faults: tuple[Fault, ...], left: tuple) -> Submission:  # type: ignore[type-arg]

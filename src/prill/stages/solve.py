@@ -54,7 +54,7 @@ def let_work(run: RunFolder, spec: RunSpec, catalog: Catalog) -> None:
     with sandbox.open(need) as box:
         limit = spec.budget.hours * 3600
         deadline = time.time() + limit
-        write_whole(run.path / "given" / "clock.json", msgspec.json.encode({"deadline": deadline}))
+        write_whole(run.given / "clock.json", msgspec.json.encode({"deadline": deadline}))
         run.append("began", "solve", limit_seconds=limit, isolated=box.isolated, sandbox=spec.sandbox)
         placed = msgspec.structs.replace(
             command,
@@ -77,19 +77,19 @@ def let_work(run: RunFolder, spec: RunSpec, catalog: Catalog) -> None:
 def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, command: Command) -> Need:
     """Folders of the run, and what the box shows: base and siblings under /hub, data, items, tools, the program."""
     check_disk(run.path, spec.budget.disk_gb)
-    for folder in (run.raw, run.workspace, run.path / "given" / "bin", run.path / "given" / "nothing"):
+    for folder in (run.raw, run.workspace, run.given / "bin", run.given / "nothing"):
         folder.mkdir(parents=True, exist_ok=True)
     for name, source in TOOLS.items():
-        target = run.path / "given" / "bin" / name
+        target = run.given / "bin" / name
         shutil.copyfile(runtime.PACKAGE / "tools" / source, target)
         target.chmod(0o755)
     mounts = [
         Mount(source=run.workspace, target=TASK, writable=True),
-        Mount(source=run.path / "given", target="/prill"),
+        Mount(source=run.given, target="/prill"),
         *(Mount(source=pinned(catalog, path, digest), target=f"/hub/{name}") for name, path, digest in models(spec)),
         *(Mount(source=catalog.asset(path), target=f"/data/{Path(path).name}") for path in offered(spec)),
         *(Mount(source=catalog.asset(source), target=target) for target, source in command.files.items()),
-        *(Mount(source=run.path / "given" / "nothing", target=str(path)) for path in runtime.hidden()),
+        *(Mount(source=run.given / "nothing", target=str(path)) for path in runtime.hidden()),
     ]
     for benchmark in spec.benchmarks:
         catalog.items(benchmark)  # what the agent's evaluator reads is what the definition pins
@@ -160,7 +160,7 @@ def write_up(run: RunFolder, spec: RunSpec, event: Event) -> None:
     write_whole(run.trajectory, msgspec.json.encode(trajectory(spec, steps)))
     how, why = classify(ended, spec.budget.hours * 3600, len(steps))
     run.write(
-        run.path / "outcome.json",
+        run.outcome_file,
         Outcome(
             ended=how,  # type: ignore[arg-type]
             why=why,

@@ -1,0 +1,59 @@
+"""Judge `lineage`: do the submitted weights descend from the base model, or from a known sibling of it? Rule `lineage`.
+
+It compares the sealed submission with the base and with every sibling at hand. Submitting the base itself is allowed.
+Not covered: see `prill.checkpoint.lineage`.
+"""
+
+from prill.checkpoint.lineage import Measured, Verdict, compare, decide, figures
+from prill.record import Citation, Finding
+from prill.sockets import Evidence
+
+SAYS = {
+    "copy of base": "kept",
+    "descends from base": "kept",
+    "from instruct sibling": "broken",
+    "contains": "broken",
+    "not shown to descend": "broken",
+    "review": "unknown",
+}
+"""The lineage's word → what it means for the rule. What is not shown to descend fails closed."""
+CITED = 20
+
+
+class Lineage:
+    """Weights against weights."""
+
+    rules = ("lineage",)
+
+    def __call__(self, evidence: Evidence) -> list[Finding]:
+        """One finding on `lineage`."""
+        submission = evidence.run.submission
+        if submission is None or submission.digest is None:
+            why = f"no submission: {submission.why}" if submission else "the submission has not been sealed"
+            return [Finding(rule="lineage", verdict="unknown", why=why)]
+        absent = [s.name for s in evidence.run.spec.model.siblings if s.name not in evidence.siblings]
+        measured = compare(
+            evidence.folder / "submission",
+            evidence.base,
+            evidence.siblings,
+            absent=absent,
+            seed=int(submission.digest.rpartition(":")[2][:16], 16),
+        )
+        return [finding(evidence, measured, decide(measured))]
+
+
+def finding(evidence: Evidence, measured: Measured, verdict: Verdict) -> Finding:
+    """The verdict with its figures and the files that it is about."""
+    submission = evidence.run.submission
+    shards = [file for file in (submission.files if submission else ()) if file.path.endswith(".safetensors")]
+    why = verdict.why if verdict.why.startswith(verdict.word) else f"{verdict.word}: {verdict.why}"
+    return Finding(
+        rule="lineage",
+        verdict=SAYS[verdict.word],  # type: ignore[arg-type]
+        why=why,
+        citations=tuple(Citation(file=f"submission/{file.path}", sha256=file.sha256) for file in shards[:CITED]),
+        numbers={"lineage": verdict.word, "sibling": verdict.sibling, "share": verdict.share} | figures(measured),
+    )
+
+
+plugin = Lineage()
