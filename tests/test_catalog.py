@@ -126,7 +126,7 @@ def test_own_definitions_are_sound() -> None:
         ('sandbox = "bubblewrap"', 'sandbox = "sand"', "no sandbox named 'sand'"),
         ('rules = ["budget"', 'rules = ["bugdet"', "has no wording"),
         ('models = ["smoke-base"]', 'models = ["smok-base"]', "no model named 'smok-base'"),
-        ('entrants = ["honest-sft"', 'entrants = ["honest-stf"', "did you mean 'honest-sft'"),
+        ('"honest-sft"', '"honest-stf"', "did you mean 'honest-sft'"),
         ('model = "smoke-base"\nbenchmark', 'model = "x"\nbenchmark', "no reference score for smoke-base"),
     ],
 )

@@ -257,7 +257,7 @@ def test_controls_tell_a_small_merge_from_common_training(family: Family, tmp_pa
     base, instruct = save(tmp_path / "base", BASE), save(tmp_path / "instruct", INSTRUCT)
     kept = []
     for i in range(4):
-        run = add((1, BASE), (0.5 + 0.1 * i, COMMON), (1, draw(20 + i, 0.004)))
+        run = add((1, BASE), (0.5 + 0.1 * i, COMMON), (1, draw(20 + i, 0.001)))
         control = controls.deltas(f"control-{i}", save(tmp_path / str(i), run), base)
         controls.write(tmp_path / f"{i}.safetensors", control)
         kept.append(controls.read_deltas(tmp_path / f"{i}.safetensors"))

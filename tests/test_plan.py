@@ -52,8 +52,9 @@ def test_spec_names_what_it_uses() -> None:
 
 
 def test_decisions() -> None:
-    """Ids and file digests do not change what was decided; a budget, a prompt or a seed does."""
+    """Ids, file digests and titles do not change what was decided; a budget, a prompt or a seed does."""
     assert decisions(SPEC) == decisions(replace(SPEC, id="x", definitions={"a": "b"}))
+    assert decisions(SPEC) == decisions(replace(SPEC, entrant=replace(ENTRANT, title="Countess")))
     for other in (
         replace(SPEC, budget=replace(SPEC.budget, hours=2)),
         replace(SPEC, prompt=replace(PROMPT, template="{rules}")),

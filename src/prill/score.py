@@ -11,7 +11,7 @@ from statistics import fmean, stdev
 from msgspec.structs import replace
 
 from prill.record import Attempt, Board, Cell, CellState, Finding, Measurement, Run, Standing
-from prill.spec import Effect, Key, RunSpec, Suite, decisions, key
+from prill.spec import Effect, Key, RunSpec, Suite, decided, key
 
 NO_SUBMISSION, BROKEN = "no_submission", "broken_submission"
 """The two rules that sealing and loading decide, not a judge."""
@@ -58,8 +58,8 @@ def choose(suite: Suite, expected: list[RunSpec], runs: list[Run]) -> tuple[list
         spec = planned.get(key(run.spec))
         if spec is None:
             verdicts[run.spec.id] = False, "not a cell of this suite as it is now defined or asked for"
-        elif decisions(spec) != decisions(run.spec):
-            verdicts[run.spec.id] = False, f"made under other decisions ({', '.join(differences(spec, run.spec))})"
+        elif changed := differences(spec, run.spec):
+            verdicts[run.spec.id] = False, f"made under other decisions ({', '.join(changed)})"
         elif run.state == "lost":
             verdicts[run.spec.id] = False, "lost: solving began and never ended; another run takes its place"
         elif run.state != "done":
@@ -110,14 +110,12 @@ def attempt(run: Run, counts: bool, why: str) -> Attempt:
 
 def differences(now: RunSpec, then: RunSpec) -> list[str]:
     """Names of the decisions that differ, such as `budget.hours`."""
+    new, old = decided(now), decided(then)
     names = []
-    for field in RunSpec.__struct_fields__:
-        new, old = getattr(now, field), getattr(then, field)
-        if field in ("id", "definitions") or new == old:
-            continue
-        parts = getattr(new, "__struct_fields__", ())
-        inner = [f"{field}.{part}" for part in parts if getattr(new, part) != getattr(old, part)]
-        names += inner or [field]
+    for field in new:
+        if new[field] != old[field]:
+            inner = new[field] if isinstance(new[field], dict) else {}
+            names += [f"{field}.{part}" for part in inner if inner[part] != old[field].get(part)] or [field]
     return names
 
 

@@ -5,10 +5,9 @@ here, and written into each run folder by `folder.py`. What is known only after 
 """
 
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct, json
-from msgspec.structs import replace
+from msgspec import Struct, json, to_builtins
 
 Effect = Literal["base", "zero", "hold", "none"]
 """What breaking a rule does to a cell: the base model's score, zero, no number until a person looks, nothing."""
@@ -197,6 +196,26 @@ def key(spec: RunSpec) -> Key:
     return spec.entrant.name, spec.model.name, tuple(benchmark.name for benchmark in spec.benchmarks), spec.seed
 
 
+NOT_DECIDED = ("id", "definitions")
+ONLY_SHOWN = ("licence", "source")
+
+
+def decided(spec: RunSpec) -> dict[str, Any]:
+    """All that was decided, as plain values: without ids and digests, and without what is only shown."""
+    whole = to_builtins(spec)
+    del whole["entrant"]["title"]  # the titles of model and benchmark stay: the agent reads them
+    return {field: shorn(value) for field, value in whole.items() if field not in NOT_DECIDED}
+
+
+def shorn(value: Any) -> Any:
+    """A value without the fields that only people read, and with numbers of one kind."""
+    if isinstance(value, dict):
+        return {name: shorn(inner) for name, inner in value.items() if name not in ONLY_SHOWN}
+    if isinstance(value, list | tuple):
+        return [shorn(inner) for inner in value]
+    return float(value) if type(value) is int else value
+
+
 def decisions(spec: RunSpec) -> str:
-    """Digest of all that was decided, so that runs made under other decisions are told apart. Ids are left out."""
-    return hashlib.sha256(json.encode(replace(spec, id="", definitions={}))).hexdigest()
+    """Digest of all that was decided, so that runs made under other decisions are told apart."""
+    return hashlib.sha256(json.encode(decided(spec), order="sorted")).hexdigest()

@@ -12,7 +12,7 @@ import pytest
 from prill.errors import InfraError
 from prill.sandboxes import bubblewrap, local
 from prill.sockets import Command, Mount, Need
-from prill.testing import ORPHAN, PYTHON, WRITABLE, opened, sandbox_conformance, unlocked
+from prill.testing import WRITABLE, opened, sandbox_conformance, unlocked
 
 try:
     with bubblewrap.plugin.open(Need()):
