@@ -36,13 +36,8 @@ if __name__ != "__main__":  # the launcher starts with every command and takes o
     from prill.sockets import Command, Ended
 
 PIECE = 1 << 18
-
-
-# --- the launcher: a process with one thread, nothing but the standard library -----------------------------
-
-SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, NEW_UTS = 4, 24, 36, 38, 0x04000000
-JOIN_SESSION_KEYRING = {"x86_64": (250, 1, 0), "aarch64": (219, 1, 0)}
-"""Machine → the number of the system call `keyctl`, and what it is to do."""
+SET_DUMPABLE, SET_SECCOMP, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS = 4, 22, 24, 36, 38
+NEW_UTS = 0x04000000
 
 
 def _launch(plan: dict[str, Any]) -> None:
@@ -118,10 +113,12 @@ def _become(plan: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (plan["processes"], plan["processes"]))
     if plan["namespaces"]:
         _call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # until the program replaces us, no one in the box looks inside
-        _call("syscall", *JOIN_SESSION_KEYRING.get(os.uname().machine, (-1,)), needed=False)  # leave the host's keys
         while _call("prctl", CAPBSET_DROP, plan["capability"], 0, 0, 0, needed=False):
             plan["capability"] += 1  # up to the first one that the kernel does not know
         _call("prctl", SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        if code := (ctypes.c_uint64 * len(plan["filter"]))(*plan["filter"]):
+            header = (ctypes.c_uint64 * 2)(len(code), ctypes.addressof(code))
+            _call("prctl", SET_SECCOMP, 2, ctypes.addressof(header), 0, 0)
     os.chdir(plan["cwd"])
     os.closerange(3, 1 << 20)
     argv, env = plan["argv"], plan["env"]
@@ -215,12 +212,14 @@ class Program:
         namespaces: dict[str, int] | None = None,
         groups: Iterable[Path] = (),
         processes: int | None = None,
+        syscalls: Iterable[int] = (),
         members: Callable[[int, int], set[int]],
         last_resort: Callable[[], None],
         kills: Callable[[], int] = lambda: 0,
     ) -> None:
         """`members` tells its living processes from the launcher's id and the mark; `last_resort` kills the whole
-        box; `kills` counts what the kernel killed for memory; `processes` is a limit by the per-user count."""
+        box; `kills` counts what the kernel killed for memory; `processes` is a limit by the per-user count,
+        `syscalls` a filter for seccomp."""
         self._outputs, self._last_resort, self._kills = outputs, last_resort, kills
         self._killed_before = kills()
         self._done, self._lock, self._timed_out = threading.Event(), threading.Lock(), False
@@ -230,6 +229,7 @@ class Program:
         stdin, handles = _sealed(command.stdin), [os.open(group, os.O_WRONLY) for group in groups]
         plan: dict[str, Any] = {"argv": command.argv, "env": env, "cwd": command.cwd, "talk": talk}
         plan |= {"processes": processes, "namespaces": namespaces, "groups": handles, "capability": 0}
+        plan["filter"] = list(syscalls)
         handles += [talk, _sealed(marshal.dumps(plan))]
         self._launcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", __file__, str(handles[-1])],
