@@ -13,9 +13,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from prill.chat import with_examples
 from prill.errors import DefinitionError, oneof
+from prill.items import cache, examples, load, write_items
+from prill.items import read_items as read_items
 from prill.sockets import Item
-from prill.spec import BaseModel, Benchmark, Entrant, Prompt, Suite
+from prill.spec import BaseModel, Benchmark, Entrant, Prompt, ReferenceSet, Suite
+from prill.tally import weight_fault
 
 PACKAGE = Path(__file__).parent
 KINDS: dict[str, Any] = {
@@ -24,6 +28,7 @@ KINDS: dict[str, Any] = {
     "models": BaseModel,
     "entrants": Entrant,
     "prompts": Prompt,
+    "references": ReferenceSet,
 }
 T = TypeVar("T")
 
@@ -36,6 +41,7 @@ class Catalog:
         self.digests: dict[str, str] = {}
         """`kind/name` → `sha256:…` of every definition read so far."""
         self._read: dict[str, Any] = {}
+        self._suites: dict[str, Suite] = {}
         for folder in self.folders:
             if not folder.is_dir():
                 raise DefinitionError(f"{folder}: no such folder of definitions; give one with --definitions DIR")
@@ -53,8 +59,10 @@ class Catalog:
         raise DefinitionError(oneof(kind.removesuffix("s"), name, self.names(kind)))
 
     def suite(self, name: str) -> Suite:
-        """The suite of that name."""
-        return self._get("suites", name, Suite)
+        """The suite of that name, with the reference scores of its sets; what cannot be scored is an error."""
+        if name not in self._suites:
+            self._suites[name] = self._whole(self._get("suites", name, Suite))
+        return self._suites[name]
 
     def benchmark(self, name: str) -> Benchmark:
         """The benchmark of that name."""
@@ -71,6 +79,37 @@ class Catalog:
     def prompt(self, name: str) -> Prompt:
         """The prompt of that name."""
         return self._get("prompts", name, Prompt)
+
+    def reference(self, name: str) -> ReferenceSet:
+        """The set of reference scores of that name."""
+        return self._get("references", name, ReferenceSet)
+
+    def _whole(self, suite: Suite) -> Suite:
+        """A suite with its reference scores, once its names lead somewhere and its weights can be used."""
+        file = self.file("suites", suite.name)
+        text = file.read_text(encoding="utf-8")
+        used = {"models": suite.models, "benchmarks": suite.benchmarks, "entrants": suite.entrants}
+        for kind, names in {**used, "prompts": (suite.prompt,), "references": tuple(suite.reference_sets)}.items():
+            for name in names:
+                if name not in self.names(kind):
+                    wrong = oneof(kind.removesuffix("s"), name, self.names(kind))
+                    raise DefinitionError(f"{file}:{line_of(text, name)}: {wrong}")
+        scores = list(suite.references)
+        for name, pinned in suite.reference_sets.items():
+            found = self.reference(name)
+            digest = self.digests[f"references/{name}"]
+            if digest != pinned:
+                place = f"{file}:{line_of(text, pinned)}"
+                raise DefinitionError(f"{place}: reference set {name} has digest {digest}, but {pinned} is pinned")
+            scores += [
+                msgspec.structs.replace(score, source=score.source or found.source)
+                for score in found.scores
+                if score.model in suite.models and score.benchmark in suite.benchmarks
+            ]
+        suite = msgspec.structs.replace(suite, references=tuple(scores))
+        if fault := weight_fault(suite):
+            raise DefinitionError(f"{file}:{line_of(text, 'weights')}: suites/{suite.name}: {fault}")
+        return suite
 
     def _get(self, kind: str, name: str, shape: type[T]) -> T:
         label = f"{kind}/{name}"
@@ -94,11 +133,34 @@ class Catalog:
                 return folder / path
         raise DefinitionError(f"{path}: not found in {', '.join(map(str, places))}")
 
-    def items(self, benchmark: Benchmark) -> list[Item]:
-        """A benchmark's items. A count or digest that differs from the definition's is an error that names both."""
-        if benchmark.data.path is None:
-            raise DefinitionError(f"benchmarks/{benchmark.name}: no data path; hub data sets are not read yet")
-        return read_items(self.asset(benchmark.data.path), benchmark)
+    def items(self, benchmark: Benchmark, data: Path | None = None) -> list[Item]:
+        """A benchmark's items. A count or digest that differs from the definition's is an error that names both.
+
+        `data`: a file, or a folder with `NAME.jsonl`, to read instead of the definition's own place.
+        """
+        if benchmark.data.path is not None and data is None:
+            return load(benchmark, self.asset(benchmark.data.path))
+        return load(benchmark, data)
+
+    def items_file(self, benchmark: Benchmark, data: Path | None = None) -> Path:
+        """The items as a file that `read_items` reads: the definition's own, or one made in the cache."""
+        own = benchmark.data.path
+        if own is not None and data is None and benchmark.data.format == "items" and own.endswith(".jsonl"):
+            return self.asset(own)
+        about = hashlib.sha256(msgspec.json.encode([benchmark.data, str(data and data.resolve())])).hexdigest()
+        file = cache() / "items" / f"{benchmark.name}-{about[:16]}.jsonl"
+        if data is not None or not file.exists():
+            write_items(self.items(benchmark, data), file)
+        return file
+
+    def ready(self, benchmark: Benchmark, data: Path | None = None) -> Benchmark:
+        """The benchmark as it is put to a model: with its worked examples, if it has any, in the system message."""
+        return with_examples(benchmark, examples(benchmark, data))
+
+
+def line_of(text: str, word: str) -> int:
+    """The first line that has a word, as an editor counts; 1 where none has."""
+    return next((number for number, line in enumerate(text.splitlines(), 1) if word in line), 1)
 
 
 def read(file: Path, text: bytes, shape: type[T]) -> T:
@@ -116,33 +178,3 @@ def read(file: Path, text: bytes, shape: type[T]) -> T:
     if name != file.stem:
         raise DefinitionError(f"{file}: name = {name!r} but the file is called {file.stem!r}; make them the same")
     return value
-
-
-def read_items(file: Path, benchmark: Benchmark) -> list[Item]:
-    """Items out of JSON lines; keys beyond id, question and answer become `fields`."""
-    rows = []
-    for number, line in enumerate(file.read_bytes().splitlines(), 1):
-        try:
-            row = msgspec.json.decode(line)
-            item = Item(
-                id=str(row.pop("id")), question=str(row.pop("question")), answer=str(row.pop("answer")), fields=row
-            )
-        except (msgspec.DecodeError, KeyError, AttributeError, TypeError) as error:
-            raise DefinitionError(f"{file}:{number}: not an item with id, question and answer ({error})") from None
-        rows.append(item)
-    found = items_digest(rows)
-    if len(rows) != benchmark.data.count or found != benchmark.data.digest:
-        raise DefinitionError(
-            f"{file}: {len(rows)} items with digest {found}, but benchmarks/{benchmark.name} "
-            f"pins {benchmark.data.count} with {benchmark.data.digest}"
-        )
-    return rows
-
-
-def items_digest(items: Iterable[Item]) -> str:
-    """`sha256:` over the items as JSON lines with sorted keys, in order."""
-    digest = hashlib.sha256()
-    for item in items:
-        row = {"id": item.id, "question": item.question, "answer": item.answer, **item.fields}
-        digest.update(msgspec.json.encode(row, order="sorted") + b"\n")
-    return "sha256:" + digest.hexdigest()

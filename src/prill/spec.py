@@ -31,25 +31,85 @@ class Budget(Frozen, frozen=True, kw_only=True):
     """Between TERM and KILL, once the time is over."""
 
 
+class Answers(Frozen, frozen=True, kw_only=True):
+    """One reference answer for each item, from a file of its own; what a reply is compared with."""
+
+    url: str
+    by: str
+    """The model that wrote them."""
+    format: str
+    """Function of `rows.py` that reads a row of the file."""
+
+
 class Data(Frozen, frozen=True, kw_only=True):
-    """Where a benchmark's items come from, pinned: `path` in the catalog's folders or `repo` on a hub."""
+    """Where a benchmark's items come from, pinned: `path` in the catalog's folders, `repo` on a hub, or `url`."""
 
     path: str | None = None
     repo: str | None = None
+    url: str | None = None
+    """A file on the web; it is pinned by `digest`."""
+    config: str | None = None
     revision: str | None = None
     split: str = "test"
+    files: tuple[str, ...] = ()
+    """Files of the repository to read, in order, where its own loader will not do."""
+    format: str = "items"
+    """Function of `rows.py` that makes an item of a row; `items` is prill's own form."""
+    where: dict[str, str] = {}
+    """Only rows whose field has this value."""
+    first: dict[str, int] = {}
+    """Of each value of this field, only so many rows, the first."""
+    answers: Answers | None = None
+    gated: bool = False
+    """Whether the hub gives it only to those who have accepted its terms."""
     count: int
-    digest: str
-    """`sha256:` over the items as canonical JSON lines, in order."""
+    digest: str | None = None
+    """`sha256:` over the items as canonical JSON lines, in order; `None` where nobody here could see them all."""
+    digest_why: str = ""
+    """Why there is no digest, or which copy of the items it was taken from."""
+
+    def __post_init__(self) -> None:
+        if sum(place is not None for place in (self.path, self.repo, self.url)) != 1:
+            raise ValueError("exactly one of path, repo and url says where the items are")
+        if self.digest is None and not self.digest_why:
+            raise ValueError("without a digest, digest_why says why there is none")
+
+
+class FewShot(Frozen, frozen=True, kw_only=True):
+    """Worked examples in front of the question, from another split of the same data; they end the system message."""
+
+    split: str = "train"
+    rows: tuple[int, ...]
+    """Which rows of the split, counted from 0, in the order in which they are shown."""
+    out_of: int
+    """How many rows the split has."""
+    why: str
+    """How these rows were chosen."""
+    template: str
+    """One example, with the blanks of a prompt and `{answer}`."""
+    between: str = "\n\n"
 
 
 class Sampling(Frozen, frozen=True, kw_only=True):
     """How replies are drawn. `None` leaves the setting to the submission's own generation_config."""
 
     max_tokens: int
+    ladder: tuple[int, ...] = ()
+    """`max_tokens` of the next tries, largest first, where the server cannot work with the one above."""
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
+
+
+class Asked(Frozen, frozen=True, kw_only=True):
+    """The language model that a grader asks, and how."""
+
+    model: str
+    effort: str | None = None
+    max_tokens: int
+    """Completion tokens, reasoning included."""
+    tries: int
+    connections: int
 
 
 class Benchmark(Frozen, frozen=True, kw_only=True):
@@ -59,20 +119,42 @@ class Benchmark(Frozen, frozen=True, kw_only=True):
     title: str
     data: Data
     prompt: str
-    """The user message, with `{question}` where the item's question goes."""
+    """The user message. Blanks: `{question}`, `{choices}` (one lettered line each), `{letters}`, and each text
+    field of the item by its name."""
+    prompt_with: dict[str, str] = {}
+    """Another prompt for items that have something in the field of this name."""
     system: str | None = None
+    few_shot: FewShot | None = None
+    ask: Literal["chat", "completion"] = "chat"
+    """`completion` puts one text without any chat template."""
+    shuffle: bool = False
+    """Whether options are shown in an order of their own for each item and seed."""
     grader: str
+    marking: dict[str, str | int | float | bool] = {}
+    """Fields that every item gets for its grader, such as `official`: which published scorer is meant."""
+    asked: Asked | None = None
+    """For graders that ask a language model."""
     counts: Literal["official", "robust"]
     """Which of a mark's two readings is the score; the other is shown beside it."""
-    metric: Literal["mean"] = "mean"
+    metric: Literal["mean", "clipped-mean", "votes"] = "mean"
+    """`clipped-mean`: the mean of the items, held within 0 and 1. `votes`: the mean over all votes of all items."""
     sampling: Sampling
     seeds: tuple[int | None, ...] = (None,)
+    """One pass over all items for each; `None` is a pass without a seed."""
+    seeds_if_greedy: tuple[int | None, ...] | None = None
+    """Instead of `seeds`, for a submission that draws nothing by chance."""
     request_seconds: float = 120.0
     connections: int = 32
     floor: float = 0.0
     ceiling: float = 1.0
     offered: tuple[str, ...] = ()
     """Training data that the agent may use freely; placed in its box under /data."""
+    allowed: tuple[str, ...] = ()
+    """Data sets on the hub that look like this benchmark's and may be trained on."""
+    forbidden: tuple[str, ...] = ()
+    """Data sets on the hub that hold its items and must not be trained on."""
+    canary: str | None = None
+    """The mark that its authors put into their data so that it can be found where it should not be."""
     licence: str
     source: str
     """Where these facts come from."""
@@ -82,7 +164,9 @@ class Sibling(Frozen, frozen=True, kw_only=True):
     """A known post-trained relative of a base model, which a submission must not be."""
 
     name: str
-    digest: str
+    digest: str | None = None
+    """As the base model's; `None` where its files were not at hand, and `digest_why` says so."""
+    digest_why: str = ""
     path: str | None = None
     repo: str | None = None
     revision: str | None = None
@@ -95,8 +179,10 @@ class BaseModel(Frozen, frozen=True, kw_only=True):
     title: str
     architecture: str
     parameters: int
-    digest: str
-    """`sha256:` over the folder's file digests; see `folder.tree_digest`."""
+    digest: str | None = None
+    """`sha256:` over the folder's file digests; see `folder.tree_digest`. `None` where they were not at hand."""
+    digest_why: str = ""
+    """Why there is no digest."""
     path: str | None = None
     repo: str | None = None
     revision: str | None = None
@@ -121,7 +207,12 @@ class ScoreRule(Frozen, frozen=True, kw_only=True):
     """How measurements become a headline."""
 
     scale: Literal["raw", "floor-to-ceiling"] = "raw"
+    """`floor-to-ceiling` puts each benchmark's floor at 0 and its ceiling at 1, clamped; the unclamped stays beside."""
     weights: dict[str, float]
+    weights_from: Literal["written", "gap"] = "written"
+    """`gap`: the weights must be 1/(instruct − base), normalised, of the suite's references; both are compared."""
+    headline: Literal["weighted-mean"] = "weighted-mean"
+    """Per seed the benchmarks' means over models, weighted; then the mean over seeds."""
     selection: Literal["first", "latest", "best", "mean"] = "first"
     """Which of several finished runs of one cell and seed counts."""
 
@@ -133,7 +224,18 @@ class Reference(Frozen, frozen=True, kw_only=True):
     benchmark: str
     base: float
     instruct: float | None = None
+    fewshot: float | None = None
+    """The base model's, shown worked examples."""
+    source: str = ""
+
+
+class ReferenceSet(Frozen, frozen=True, kw_only=True):
+    """Reference scores that several suites share."""
+
+    name: str
+    title: str
     source: str
+    scores: tuple[Reference, ...]
 
 
 class Suite(Frozen, frozen=True, kw_only=True):
@@ -157,7 +259,11 @@ class Suite(Frozen, frozen=True, kw_only=True):
     budget: Budget
     score: ScoreRule
     policy: dict[str, Effect]
+    verdicts: tuple[str, ...] = ()
+    """Rules on which some judge must have spoken, whoever it was; a run without such a verdict is held."""
     references: tuple[Reference, ...] = ()
+    reference_sets: dict[str, str] = {}
+    """Name of a set of reference scores → its digest; those of the suite's cells join `references`."""
 
 
 class Prompt(Frozen, frozen=True, kw_only=True):
@@ -166,6 +272,20 @@ class Prompt(Frozen, frozen=True, kw_only=True):
     name: str
     template: str
     rules: dict[str, str]
+
+
+class Origin(Frozen, frozen=True, kw_only=True):
+    """Where a run comes from that prill did not make itself, and what its tree tells of it."""
+
+    importer: str
+    path: str
+    """In the tree that was imported."""
+    order: int
+    """The tree's own number for the run; a higher one began later."""
+    told: tuple[str, ...]
+    """The decisions that the tree tells, such as `budget.hours`; all others are the suite's and are not compared."""
+    exempt: dict[str, str] = {}
+    """Rule → why the published rules ask no verdict on it for this run."""
 
 
 class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="schema"):
@@ -186,6 +306,8 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     submission: Literal["weights", "served"]
     definitions: dict[str, str]
     """`kind/name` of each definition used → `sha256:` of its file."""
+    origin: Origin | None = None
+    """`None` for a run that prill made."""
 
 
 Key = tuple[str, str, tuple[str, ...], int]
@@ -196,7 +318,7 @@ def key(spec: RunSpec) -> Key:
     return spec.entrant.name, spec.model.name, tuple(benchmark.name for benchmark in spec.benchmarks), spec.seed
 
 
-NOT_DECIDED = ("id", "definitions")
+NOT_DECIDED = ("id", "definitions", "origin")
 ONLY_SHOWN = ("licence", "source")
 
 
