@@ -5,8 +5,8 @@ for the test items' questions. A few accidental items are tolerated: training se
 Not covered yet: data that the agent deleted before its time was over.
 """
 
-from prill.catalog import read_items
 from prill.folder import file_digest
+from prill.items import read_items
 from prill.overlap.ngrams import Hit, Index, Report, scan
 from prill.record import Citation, Finding
 from prill.sockets import Evidence

@@ -46,7 +46,7 @@ def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str) -> Judgemen
     siblings = {s.name: f"/models/{s.name}" for s in spec.model.siblings if s.path}
     mounts += [Mount(source=catalog.asset(str(s.path)), target=siblings[s.name]) for s in spec.model.siblings if s.path]
     items = {test.name: f"/items/{test.name}.jsonl" for test in spec.benchmarks}
-    mounts += [Mount(source=catalog.asset(str(t.data.path)), target=items[t.name]) for t in spec.benchmarks]
+    mounts += [Mount(source=catalog.items_file(test), target=items[test.name]) for test in spec.benchmarks]
     need = Need(
         mounts=tuple(mounts),
         runtime=(*runtime.folders(), runtime.package_root()),

@@ -93,7 +93,7 @@ def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, command: Command) -
     ]
     for benchmark in spec.benchmarks:
         catalog.items(benchmark)  # what the agent's evaluator reads is what the definition pins
-        mounts.append(Mount(source=catalog.asset(str(benchmark.data.path)), target=f"/items/{benchmark.name}.jsonl"))
+        mounts.append(Mount(source=catalog.items_file(benchmark), target=f"/items/{benchmark.name}.jsonl"))
     memory = None if spec.budget.memory_gb is None else int(spec.budget.memory_gb * 2**30)
     return Need(mounts=tuple(mounts), runtime=runtime.folders(), memory_bytes=memory, processes=spec.budget.processes)
 
@@ -102,7 +102,7 @@ def models(spec: RunSpec) -> list[tuple[str, str, str]]:
     """Name, path and digest of the base model and of the siblings that lie in the box's model cache."""
     known = [(spec.model.name, spec.model.path, spec.model.digest)]
     known += [(sibling.name, sibling.path, sibling.digest) for sibling in spec.model.siblings]
-    return [(name, path, digest) for name, path, digest in known if path is not None]
+    return [(name, path, digest) for name, path, digest in known if path is not None and digest is not None]
 
 
 def pinned(catalog: Catalog, path: str, digest: str) -> Path:
