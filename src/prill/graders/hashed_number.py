@@ -19,7 +19,7 @@ def read(completion: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def plugin(reply: Reply, item: Item) -> Mark:
+def mark(reply: Reply, item: Item) -> Mark:
     """Right if the last `#### N` equals the item's answer."""
     value = read(reply.text)
     right = float(value == int(item.answer))
@@ -29,3 +29,6 @@ def plugin(reply: Reply, item: Item) -> Mark:
         answer=None if value is None else str(value),
         why="" if value is not None else "no number behind ####",
     )
+
+
+plugin = mark
