@@ -10,69 +10,17 @@ import pytest
 from msgspec.structs import replace
 
 import samples
+from families import BASE, COMMON, DELTA, HONEST, INSTRUCT, SHAPES, Tensors, add, draw, save
 from prill.checkpoint import controls, lineage
 from prill.checkpoint.distances import directions
 from prill.checkpoint.lineage import Likeness, Measured, compare, decide
 from prill.checkpoint.values import WHOLE, bfloat_bits, fold, pick, widen
 from prill.errors import DefinitionError, InfraError
+from prill.folder import file_digest, list_files
 from prill.judges.lineage import plugin
 from prill.record import File
 from prill.sockets import Evidence
 from prill.spec import Sibling
-
-Tensors = dict[str, np.ndarray]
-SHAPES = {f"model.layers.{i}.mlp.{kind}_proj.weight": (96, 64) for i in range(4) for kind in ("up", "gate", "down")}
-SHAPES |= {"model.embed_tokens.weight": (200, 64), "model.norm.weight": (64,)}
-
-
-def draw(seed: int, scale: float, rank: int | None = None) -> Tensors:
-    """Random tensors of the family's shapes; of low rank where asked."""
-    rng = np.random.default_rng(seed)
-    found = {}
-    for name, shape in SHAPES.items():
-        full = rng.standard_normal(shape)
-        if rank and len(shape) == 2:
-            full = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1])) / rank**0.5
-        found[name] = (scale * full).astype(np.float32)
-    return found
-
-
-def add(*parts: tuple[float, Tensors]) -> Tensors:
-    """A weighted sum."""
-    return {name: sum(weight * part[name] for weight, part in parts) for name in SHAPES}
-
-
-def bits(values: np.ndarray) -> np.ndarray:
-    """BF16 bits."""
-    return bfloat_bits(values.astype(np.float32), "F32")
-
-
-def save(folder: Path, tensors: Tensors, dtype: str = "BF16") -> Path:
-    """A folder with one safetensors file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    header: dict[str, Any] = {}
-    data = b""
-    for name, values in tensors.items():
-        stored = bits(values) if dtype == "BF16" else values.astype({"F16": "<f2", "F32": "<f4", "I8": "i1"}[dtype])
-        raw = stored.tobytes()
-        header[name] = {"dtype": dtype, "shape": list(values.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data)
-    return folder
-
-
-def rounded(tensors: Tensors) -> Tensors:
-    """The values that BF16 storage keeps."""
-    return {name: widen(bits(values), "BF16") for name, values in tensors.items()}
-
-
-BASE = rounded(draw(1, 0.05))
-COMMON = draw(2, 0.002, rank=3)
-"""Where all chat training goes."""
-INSTRUCT = rounded(add((1, BASE), (1, COMMON), (1, draw(3, 0.006))))
-HONEST = add((1, BASE), (0.8, COMMON), (1, draw(4, 0.004)))
-DELTA = add((1, INSTRUCT), (-1, BASE))
 
 
 @pytest.fixture(scope="module")
@@ -314,7 +262,7 @@ def evidence(tmp_path: Path, submitted: Tensors | None) -> Evidence:
     submission = samples.submission("absent", "final_model is not there")
     if submitted is not None:
         save(tmp_path / "run/submission", submitted)
-        files = (File(path="model.safetensors", bytes=1, sha256="ab"), File(path="config.json", bytes=1, sha256="cd"))
+        files = (File(path="config.json", bytes=2, sha256="cd"), *list_files(tmp_path / "run/submission"))
         submission = replace(samples.submission(), files=files)
     model = replace(samples.MODEL, siblings=(Sibling(name="chat", digest="x", path="chat"),))
     run = samples.run(spec=replace(samples.SPEC, model=model), submission=submission)
@@ -339,7 +287,16 @@ def test_the_judge_speaks_once_with_figures_and_files(
     (finding,) = plugin(evidence(tmp_path, submitted))
     assert (finding.rule, finding.verdict, finding.numbers["lineage"]) == ("lineage", verdict, lineage_word)
     assert finding.why.startswith(lineage_word) and len(finding.numbers["rows"]) == 13
-    assert [(cited.file, cited.sha256) for cited in finding.citations] == [("submission/model.safetensors", "ab")]
+    sealed = file_digest(tmp_path / "run/submission/model.safetensors")
+    assert [(cited.file, cited.sha256) for cited in finding.citations] == [("submission/model.safetensors", sealed)]
+
+
+def test_another_file_than_the_sealed_one_is_not_judged(tmp_path: Path) -> None:
+    """Weights that changed after they were sealed raise `InfraError`."""
+    given = evidence(tmp_path, HONEST)
+    save(tmp_path / "run/submission", BASE)
+    with pytest.raises(InfraError, match="sealed"):
+        plugin(given)
 
 
 def test_without_a_submission_nothing_is_known(tmp_path: Path) -> None:

@@ -1,99 +1,108 @@
 """What a submission's files say about it, by codes: may it be loaded at all, and will it be served as it was trained?
 
 Everything is read as hostile bytes: bounded, never executed, never unpickled. `fatal` means that it cannot be loaded
-or is not acceptable; a `warning` does not break a submission.
+or is not acceptable; a `warning` does not break a submission. The codes are those of rules K of the acceptance
+cases, and WEIGHTS_MISSING, CONFIG_UNREADABLE, TOKENIZER_UNREADABLE, FILE_UNREADABLE, TOO_MANY_FILES.
 Not covered: what the weights descend from (`lineage.py`), and whether an engine really serves them (`measure` does).
 """
 
-import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from prill.checkpoint.tensors import Shard, distinct, read_shard
+from prill.checkpoint import architecture, context, generation, weights
+from prill.checkpoint.context import Context
+from prill.checkpoint.documents import fault, printable
+from prill.checkpoint.finite import nonfinite
+from prill.checkpoint.tensors import read_shard
+from prill.checkpoint.view import MOST_FILES, View, look
 from prill.record import Fault, Record
 from prill.spec import BaseModel
 
-LARGEST_JSON = 4 << 20
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-PICKLES = ("pytorch_model*.bin", "pytorch_model.bin.index.json", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model", "tekken.json")
+MOST_TOLD = 5
+"""Faults of one code that are told one by one."""
 
 
 class Report(Record, frozen=True, kw_only=True):
-    """What was found in one folder."""
+    """What was found in one folder or file."""
 
     faults: tuple[Fault, ...]
     tensors: int | None
     parameters: int | None
     """Elements over all distinct tensors; `None` where the weights cannot be read."""
 
+    @property
+    def severity(self) -> Literal["ok", "warning", "fatal"]:
+        """The worst of all faults."""
+        severities = {fault.severity for fault in self.faults}
+        return "fatal" if "fatal" in severities else "warning" if severities else "ok"
 
-def audit(folder: Path, model: BaseModel) -> Report:
+
+def audit(folder: Path, model: BaseModel, known: Context = Context()) -> Report:  # noqa: B008
     """Look at the files of a submission that was made from `model`. Does not raise for anything an agent can do."""
-    faults: list[Fault] = []
-    config = read_config(folder, faults)
-    if config and "auto_map" in config:
-        faults.append(
-            Fault(code="REMOTE_CODE", why="config.json has auto_map: code of a submission is never run; remove it")
-        )
-    if not any((folder / name).is_file() for name in TOKENIZERS):
-        faults.append(Fault(code="TOKENIZER_MISSING", why="no tokenizer.json; save the tokenizer beside the weights"))
-    shards = read_weights(folder, faults)
-    if not shards:
-        return Report(faults=tuple(faults), tensors=None, parameters=None)
+    return examine(folder, context.of(model, known))
+
+
+def examine(folder: Path, known: Context) -> Report:
+    """Look at the files of any checkpoint, with what is known from outside."""
+    view = look(folder)
+    faults = list(judged(view, known))
+    shards = weights.loaded(view)
+    for shard in shards:
+        if not view.broken.get(shard.file):
+            found = nonfinite(folder / shard.file, shard)
+            faults += [found] if found else []
     sizes = {tensor.name: tensor.count for shard in shards for tensor in shard.tensors}
-    return Report(faults=tuple(faults), tensors=len(sizes), parameters=sum(sizes.values()))
+    return Report(
+        faults=tuple(bounded(faults)), tensors=len(sizes) or None, parameters=sum(sizes.values()) if sizes else None
+    )
 
 
-def read_config(folder: Path, faults: list[Fault]) -> dict[str, Any] | None:
-    """`config.json`, or `None` beside the fault."""
-    if not (folder / "config.json").is_file():
-        deeper = sorted(file.parent.name for file in folder.glob("*/config.json"))
-        hint = f"; the model lies one folder too deep, in {deeper[0]}/" if deeper else "; save the model's config"
-        faults.append(Fault(code="CONFIG_MISSING", why=f"no config.json{hint}"))
-        return None
-    found, why = read_json(folder / "config.json")
-    if found is None:
-        faults.append(Fault(code="CONFIG_UNREADABLE", why=f"config.json: {why}"))
-    return found
+def examine_file(file: Path) -> Report:
+    """Look at one safetensors file by itself."""
+    shard, faults = read_shard(file, file.name)
+    if shard is not None and not faults:
+        found = nonfinite(file, shard)
+        faults = (found,) if found else ()
+    if shard is None:
+        return Report(faults=faults, tensors=None, parameters=None)
+    return Report(faults=faults, tensors=len(shard.tensors), parameters=sum(tensor.count for tensor in shard.tensors))
 
 
-def read_json(file: Path) -> tuple[dict[str, Any] | None, str]:
-    """A JSON object of bounded size, or `None` and why not."""
-    if file.stat().st_size > LARGEST_JSON:
-        return None, f"more than {LARGEST_JSON} bytes"
-    try:
-        found = json.loads(file.read_bytes().decode(), object_pairs_hook=distinct)
-    except (ValueError, RecursionError) as error:
-        return None, f"not JSON ({str(error)[:200]})"
-    return (found, "") if isinstance(found, dict) else (None, "not a JSON object")
+def judged(view: View, known: Context) -> Iterator[Fault]:
+    """Every rule on a view. Where the main thing is missing, what follows from that is not told as well."""
+    if view.crowded:
+        yield fault("TOO_MANY_FILES", f"more than {MOST_FILES} files; leave only the model")
+    for name in view.astray:
+        why = f"{printable(name)} is a link that leads nowhere or outside, or a special file; put the file itself there"
+        yield fault("DANGLING_LINK", why)
+    if weights.only_adapter(view):
+        why = "only an adapter is there, without a model; merge it into the base (merge_and_unload) and save that"
+        yield fault("ADAPTER_NOT_MERGED", why)
+        return
+    document = view.documents.get("config.json")
+    if document is None and view.deeper:
+        name = printable(view.deeper[0])
+        yield fault("CONFIG_MISSING", f"no config.json here, but in {name}/: move the model one folder up")
+        return
+    if document is None and "config.json" not in view.astray:
+        yield fault("CONFIG_MISSING", "no config.json; save the model's config")
+    elif document is not None and document.value is None:
+        yield fault("CONFIG_UNREADABLE", f"config.json: {document.why}; save the model's config again")
+    yield from weights.faults(view, known)
+    yield from architecture.faults(view, known)
+    yield from generation.faults(view, known)
 
 
-def read_weights(folder: Path, faults: list[Fault]) -> list[Shard]:
-    """The headers of all weight files that a reader would open."""
-    if (folder / INDEX).is_file():
-        found, why = read_json(folder / INDEX)
-        places = found.get("weight_map") if found else None
-        if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
-            faults.append(Fault(code="SHARD_MISSING", why=f"{INDEX}: {why or 'no weight_map'}; save it again"))
-            return []
-        names = sorted(set(places.values()))
-    elif (folder / SINGLE).is_file():
-        names = [SINGLE]
-    elif any(file for pattern in PICKLES for file in folder.glob(pattern)):
-        faults.append(
-            Fault(code="PICKLE_WEIGHTS", why="only pickled weights, which are never loaded; save as safetensors")
-        )
-        return []
-    else:
-        faults.append(Fault(code="WEIGHTS_MISSING", why=f"neither {SINGLE} nor {INDEX}; save the model there"))
-        return []
-    shards: list[Shard] = []
-    for name in names:
-        if "/" in name or "\0" in name or not (folder / name).is_file():
-            faults.append(Fault(code="SHARD_MISSING", why=f"{INDEX} names {name[:120]!r}, which is not there"))
-            continue
-        shard, wrong = read_shard(folder / name, name)
-        faults += wrong
-        shards += [shard] if shard else []
-    return shards
+def bounded(faults: Iterable[Fault]) -> Iterator[Fault]:
+    """At most `MOST_TOLD` of one code and severity; the last one says how many more there were."""
+    groups: dict[tuple[str, str], list[Fault]] = {}
+    for each in faults:
+        groups.setdefault((each.code, each.severity), []).append(each)
+    for group in groups.values():
+        yield from group[: MOST_TOLD - 1]
+        if len(group) == MOST_TOLD:
+            yield group[-1]
+        elif len(group) > MOST_TOLD:
+            more = len(group) - MOST_TOLD + 1
+            yield fault(group[0].code, f"and {more} more of this kind", fatal=group[0].severity == "fatal")

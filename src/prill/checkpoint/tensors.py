@@ -5,10 +5,10 @@ the tensors' bytes without gaps. Nothing is allocated by a declared size, and no
 Not covered: what the numbers in the tensors are worth (`lineage.py`), and packing of formats below one byte.
 """
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+from prill.checkpoint.documents import fault, parse, printable
 from prill.record import Fault, Record
 
 LARGEST_HEADER = 16 << 20
@@ -61,8 +61,10 @@ def read_shard(path: Path, file: str) -> tuple[Shard | None, tuple[Fault, ...]]:
         size = path.stat().st_size
         start, entries = read_entries(path, size)
         tensors = tuple(sorted((tensor_of(name, entry) for name, entry in entries), key=lambda t: (t.begin, t.end)))
+    except OSError as error:
+        return None, (fault("FILE_UNREADABLE", f"{file}: cannot be read ({error.strerror})"),)
     except Refused as refused:
-        return None, (Fault(code=refused.code, why=f"{file}: {refused}; save it again"),)
+        return None, (fault(refused.code, f"{file}: {refused}; save it again"),)
     shard = Shard(file=file, bytes=size, start=start, tensors=tensors)
     return shard, tuple(layout(shard))
 
@@ -81,29 +83,19 @@ def read_entries(path: Path, size: int) -> tuple[int, list[tuple[str, Any]]]:
         text = opened.read(length)
     if not text.startswith(b"{"):
         raise Refused("HEADER_NOT_JSON", "the header does not begin with `{`")
-    try:
-        entries = json.loads(text.decode(), object_pairs_hook=distinct)
-    except (ValueError, RecursionError) as error:
-        raise Refused("HEADER_NOT_JSON", f"the header is not JSON ({str(error)[:200]})") from None
+    document = parse(text)
+    if document.value is None:
+        raise Refused("HEADER_NOT_JSON", f"the header is {document.why}")
+    entries = document.value
     metadata = entries.pop("__metadata__", {})
     if not isinstance(metadata, dict):
         raise Refused("HEADER_NOT_JSON", "the header's __metadata__ is not an object")
     return 8 + length, list(entries.items())
 
 
-def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys differ. Raises `ValueError` for a key that stands twice, since readers then disagree."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"the key {twice[:80]!r} stands twice")
-    return found
-
-
 def tensor_of(name: str, entry: Any) -> Tensor:
     """One entry of a header. Raises `Refused`."""
-    label = repr(name[:120])
+    label = repr(printable(name))
     if not isinstance(entry, dict):
         raise Refused("HEADER_NOT_JSON", f"{label} is not an object")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
@@ -123,7 +115,7 @@ def tensor_of(name: str, entry: Any) -> Tensor:
     return Tensor(name=name, dtype=dtype, shape=tuple(shape), begin=begin, end=end, count=count)
 
 
-def sizes(value: Any) -> bool:
+def sizes(value: Any) -> TypeGuard[list[int]]:
     """Whether this is a list of whole numbers from 0 to `LARGEST_COUNT`."""
     return isinstance(value, list) and all(
         isinstance(side, int) and not isinstance(side, bool) and 0 <= side <= LARGEST_COUNT for side in value
@@ -136,16 +128,16 @@ def layout(shard: Shard) -> list[Fault]:
     for tensor in shard.tensors:
         if tensor.begin != at:
             kind = "overlaps the one before it" if tensor.begin < at else "leaves a gap before it"
-            why = f"{shard.file}: {tensor.name[:120]!r} {kind} (begins at {tensor.begin}, not {at}); save it again"
-            faults.append(Fault(code="OFFSETS_INVALID", why=why))
+            why = f"{shard.file}: {printable(tensor.name)!r} {kind} (begins at {tensor.begin}, not {at}); save it again"
+            faults.append(fault("OFFSETS_INVALID", why))
             break
         at = tensor.end
     end = max((tensor.end for tensor in shard.tensors), default=0)
     has = shard.bytes - shard.start
     if has < end:
         why = f"{shard.file}: {end - has} of {end} data bytes are missing; copy or save it again"
-        faults.append(Fault(code="FILE_TRUNCATED", why=why))
+        faults.append(fault("FILE_TRUNCATED", why))
     elif has > end:
         why = f"{shard.file}: {has - end} bytes follow the last tensor, which readers refuse; save it again"
-        faults.append(Fault(code="FILE_TRAILING_BYTES", why=why))
+        faults.append(fault("FILE_TRAILING_BYTES", why))
     return faults

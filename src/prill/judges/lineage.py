@@ -1,10 +1,14 @@
 """Judge `lineage`: do the submitted weights descend from the base model, or from a known sibling of it? Rule `lineage`.
 
-It compares the sealed submission with the base and with every sibling at hand. Submitting the base itself is allowed.
+It compares all weights of the sealed submission with the base's and with those of every sibling at hand, and makes
+sure on the same read that they are the sealed bytes. Submitting the base itself is allowed.
 Not covered: see `prill.checkpoint.lineage`.
 """
 
+import os
+
 from prill.checkpoint.lineage import Measured, Verdict, compare, decide, figures
+from prill.errors import InfraError
 from prill.record import Citation, Finding
 from prill.sockets import Evidence
 
@@ -31,6 +35,8 @@ class Lineage:
         if submission is None or submission.digest is None:
             why = f"no submission: {submission.why}" if submission else "the submission has not been sealed"
             return [Finding(rule="lineage", verdict="unknown", why=why)]
+        # many small matrices: threads would only wait for each other
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         absent = [s.name for s in evidence.run.spec.model.siblings if s.name not in evidence.siblings]
         measured = compare(
             evidence.folder / "submission",
@@ -38,7 +44,12 @@ class Lineage:
             evidence.siblings,
             absent=absent,
             seed=int(submission.digest.rpartition(":")[2][:16], 16),
+            whole=True,
         )
+        sealed = {file.path: file.sha256 for file in submission.files}
+        for file, digest in measured.digests.items():
+            if sealed.get(file) != digest:
+                raise InfraError(f"submission/{file} is not the file that was sealed; restore the run folder")
         return [finding(evidence, measured, decide(measured))]
 
 
