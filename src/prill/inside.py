@@ -4,6 +4,7 @@ A job and its result are JSON files in folders that the stage mounts; nothing el
 on standard error is an `InfraError` for the stage to raise; any other failure is a bug of ours.
 """
 
+import http.client
 import json
 import sys
 import time
@@ -31,7 +32,7 @@ def main(argv: list[str]) -> int:
     """Do one job; see the module's docstring."""
     try:
         if argv[0] == "ready":
-            return ready(argv[1], argv[2], float(argv[3]))
+            return ready(argv[1], argv[2], float(argv[3]), *argv[4:])
         job, out = Path(argv[1]).read_bytes(), Path(argv[2])
         result = {"exam": exam, "judge": judge}[argv[0]](job)
         out.write_bytes(msgspec.json.encode(result))
@@ -43,11 +44,9 @@ def main(argv: list[str]) -> int:
 
 def exam(job: bytes) -> object:
     """Put a benchmark to an endpoint."""
-    from prill.catalog import read_items
     from prill.exam import Exam, sit
 
-    decoded = msgspec.json.decode(job, type=Exam, dec_hook=decode_path)
-    return sit(decoded, read_items(decoded.items, decoded.benchmark))
+    return sit(msgspec.json.decode(job, type=Exam, dec_hook=decode_path))
 
 
 def judge(job: bytes) -> object:
@@ -71,26 +70,60 @@ def encode_path(value: object) -> object:
     raise NotImplementedError(type(value))
 
 
-def ready(url: str, model: str, seconds: float) -> int:
-    """Wait until the server has finished one generation: 0; or until the time is over: 1."""
-    body = json.dumps({"model": model, "messages": [{"role": "user", "content": "1"}], "max_tokens": 1}).encode()
+def ready(url: str, model: str, seconds: float, how: str = "chat/completions") -> int:
+    """Wait until the server has finished one generation: 0; or until it refuses or the time is over: 1.
+
+    The last problem stands on standard error at any time, for whoever ends this program from outside.
+    """
+    asked: dict[str, object] = {"messages": [{"role": "user", "content": "1"}]}
+    asked = {"prompt": "1"} if how == "completions" else asked
+    body = json.dumps({"model": model, **asked, "max_tokens": 1}).encode()
     deadline = time.monotonic() + seconds
-    problem = "no answer"
+    last, times = "", 0
     while time.monotonic() < deadline:
-        request = urllib.request.Request(f"{url}/chat/completions", body, {"Content-Type": "application/json"})
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                if json.load(answer)["choices"]:
-                    return 0
-        except urllib.error.HTTPError as error:
-            problem = f"{error.code}: {error.read(500).decode(errors='replace')}"
-            if error.code < 500:
-                break
-        except (OSError, ValueError, KeyError) as error:
-            problem = str(error)
+        problem, final = probe(f"{url}/{how}", body, min(60.0, max(1.0, deadline - time.monotonic())))
+        if not problem:
+            return 0
+        kind = problem.partition(":")[0]  # the rest may name the request
+        if kind != last:
+            print(problem, file=sys.stderr, flush=True)
+        # One failure may be a server that is still coming up; the same one three times on end is its answer.
+        last, times = kind, times + 1 if final and kind == last else 1
+        if times == 3:
+            break
         time.sleep(0.2)
-    print(problem, file=sys.stderr)
     return 1
+
+
+def probe(url: str, body: bytes, seconds: float) -> tuple[str, bool]:
+    """What is wrong with the answer to one request, and whether the server itself said so; empty where nothing is."""
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            [choice, *_] = json.loads(whole(answer, time.monotonic() + seconds))["choices"]
+            return ("", False) if choice["finish_reason"] else ("the generation did not finish", True)
+    except urllib.error.HTTPError as error:
+        words = error.read(500).decode(errors="replace")
+        loading = error.code in (408, 425, 429, 502, 503, 504) and " dead " not in words
+        return f"{error.code}: {words}", not loading
+    except TimeoutError:
+        return f"it accepts a request and does not answer it within {seconds:.0f} s", False
+    except OSError as error:
+        return str(getattr(error, "reason", error)), False
+    except (ValueError, KeyError, TypeError, http.client.HTTPException) as error:
+        return f"it answers, but not as an OpenAI-compatible server ({type(error).__name__}: {error})"[:500], True
+
+
+def whole(answer: http.client.HTTPResponse, deadline: float, most: int = 1 << 20) -> bytes:
+    """A body of bounded length. Raises `TimeoutError` at the deadline, even if it comes byte by byte."""
+    body = b""
+    while len(body) < most and (piece := answer.read1(most)):
+        body += piece
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    if answer.length and len(body) < most:
+        raise http.client.IncompleteRead(body, answer.length)
+    return body
 
 
 if __name__ == "__main__":

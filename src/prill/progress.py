@@ -6,6 +6,8 @@ Lines go to standard error, so that a log reads as well as a terminal.
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from prill.spec import RunSpec
 
@@ -15,8 +17,10 @@ HEARTBEAT_SECONDS = 15.0
 class Progress:
     """Counts runs and remembers which stage each is in. Safe to call from several threads."""
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    def __init__(self, total: int, pace: Callable[[str], Mapping[str, Any] | None] = lambda _: None) -> None:
+        """`pace` knows, for a run's id, how far its measuring is."""
+        self.total, self.pace = total, pace
+        self.ids: dict[tuple[str, str, int], str] = {}
         self.over = 0
         self.now: dict[tuple[str, str, int], tuple[str, float, float | None]] = {}
         self.spoke = time.monotonic()
@@ -27,6 +31,7 @@ class Progress:
         name = spec.entrant.name, "+".join(test.name for test in spec.benchmarks), spec.seed
         with self.lock:
             if what == "began":
+                self.ids[name] = spec.id
                 self.now[name] = stage, time.monotonic(), spec.budget.hours * 3600 if stage == "solve" else None
                 limit = f", {clock(spec.budget.hours * 3600)} at most" if stage == "solve" else ""
                 self.say(f"{label(name)} {stage:<8} began{limit}")
@@ -42,15 +47,37 @@ class Progress:
         with self.lock:
             if time.monotonic() - self.spoke >= HEARTBEAT_SECONDS and self.now:
                 under_way = ", ".join(
-                    f"{name[0]} {stage} {clock(time.monotonic() - began)}{f' of {clock(limit)}' if limit else ''}"
+                    f"{name[0]} {stage} {clock(time.monotonic() - began)}"
+                    f"{f' of {clock(limit)}' if limit else ''}{self.further(name, stage)}"
                     for name, (stage, began, limit) in self.now.items()
                 )
                 self.say(f"… {under_way}; {self.over} of {self.total} runs over, {clock(seconds)} in all")
+
+    def further(self, name: tuple[str, str, int], stage: str) -> str:
+        """How far a measuring is."""
+        pace = self.pace(self.ids[name]) if stage == "measure" else None
+        return f" ({at_pace(pace)})" if pace else ""
 
     def say(self, line: str) -> None:
         """One line with the time of day."""
         self.spoke = time.monotonic()
         print(f"{time.strftime('%H:%M:%S')}  {line}", file=sys.stderr, flush=True)
+
+
+def at_pace(pace: Mapping[str, Any]) -> str:
+    """`gsm8k 120 of 300, 41/s, 0:04 left`."""
+    rate, left = pace.get("per_second"), pace.get("seconds_left")
+    fast = (
+        ""
+        if not rate
+        else f", {rate:.0f}/s"
+        if rate >= 10
+        else f", {rate:.2g}/s"
+        if rate >= 1
+        else f", {60 * rate:.2g}/min"
+    )
+    seed = "" if pace.get("seed") is None else f" seed {pace['seed']}"
+    return f"{pace['benchmark']}{seed} {pace['done']} of {pace['total']}{fast}{f', {clock(left)} left' if left else ''}"
 
 
 def label(name: tuple[str, str, int]) -> str:

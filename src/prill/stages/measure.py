@@ -1,26 +1,25 @@
 """measure: serve the sealed submission in a fresh box that the agent never saw, ask, mark.
 
-The box has no network and none of the agent's mounts. A submission that the engine cannot serve is *unloadable*, a
-value, but only if the base model is served in the same way; if that fails too, it is our machine's fault and raises.
-Writes measurements/<benchmark>.<n>.json and the Inspect log beside it.
+The box has no network and none of the agent's mounts. A submission that the engine cannot serve, or whose own files
+make every request fail, is *unloadable*, a value; but only if the base model is served in the same way: if that fails
+too, it is our machine's fault and raises. A measuring that was cut off carries on at the item where it stopped.
+Writes measurements/<benchmark>.<n>.json and the Inspect log of each pass beside it.
 """
 
 import shutil
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import msgspec
-
-from prill import plugins, runtime
+from prill import contract, plugins
 from prill.catalog import Catalog
 from prill.errors import InfraError
-from prill.exam import Exam, Result, mean_and_stderr
 from prill.folder import RunFolder, list_files, tree_digest
-from prill.inside import OURS, decode_path, encode_path
-from prill.record import Measurement, Submission
-from prill.sockets import Box, Command, Endpoint, Mount, Need, NotServed
-from prill.spec import Benchmark, RunSpec
-
-HOURS = 8.0
+from prill.record import Contract, Measurement
+from prill.sitting import Subject, Test, model_files, open_box, put, test_of, with_logs
+from prill.sockets import NotServed
+from prill.spec import Benchmark
 
 
 def done(run: RunFolder) -> bool:
@@ -35,165 +34,74 @@ def do(run: RunFolder, catalog: Catalog, again: bool = False) -> None:
     todo = [benchmark for benchmark in spec.benchmarks if again or run.measurement(benchmark.name) is None]
     if submission.state != "sealed":
         for benchmark in todo:
-            write(run, unmeasured(benchmark, submission, f"nothing to measure: the submission is {submission.state}"))
+            why = f"nothing to measure: the submission is {submission.state}"
+            write(run, unmeasured(benchmark, submission.digest, why))
         return
     if tree_digest(list_files(run.submission_files)) != submission.digest:
         raise InfraError(f"{run.submission_files}: not the bytes that were sealed ({submission.digest}); restore them")
-    scratch = run.scratch("measuring")
+    scratch = run.scratch("measuring", keep=True)
+    subject = Subject(run.submission_files, submission.digest, spec.model, spec.engine, spec.sandbox, scratch)
+    base = replace(subject, folder=catalog.asset(str(spec.model.path)), digest=None)
+    put_what_can_be(run, subject, base, [test_of(catalog, benchmark, subject) for benchmark in todo])
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def put_what_can_be(run: RunFolder, subject: Subject, base: Subject, tests: Sequence[Test]) -> None:
+    """Write a measurement for each test: its number, or why the submission has none."""
+    waiting = {test.benchmark.name: test for test in tests}
+
+    def keep(record: Measurement, logs: Sequence[Path]) -> None:
+        write(run, record, logs)
+        del waiting[record.benchmark]
+
+    for test in tests:
+        alike = contract.resolve(model_files(base.folder), test.benchmark, base.engine)
+        if why := contract.broken(test.contract, alike):
+            keep(unmeasured(test.benchmark, subject.digest, why, test.contract), ())
     try:
-        served(run, spec, catalog, submission, todo, scratch)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        put(subject, list(waiting.values()), keep)
+    except NotServed as error:
+        control(base, tests[0].benchmark, str(error))
+        why = f"the engine cannot serve it, though it serves the base: {error}"
+        for test in list(waiting.values()):
+            keep(unmeasured(test.benchmark, subject.digest, why, test.contract), ())
 
 
-def served(
-    run: RunFolder, spec: RunSpec, catalog: Catalog, submission: Submission, todo: list[Benchmark], scratch: Path
-) -> None:
-    """Serve the submission once and put every benchmark to it."""
-    engine = plugins.get("engines", spec.engine)
-    with open_box(spec, catalog, run.submission_files, scratch) as box:
-        try:
-            with engine.serve("/model", spec.model, box, scratch) as endpoint:
-                for benchmark in todo:
-                    result = examine(box, endpoint, benchmark, scratch)
-                    write(
-                        run,
-                        measured(benchmark, submission, endpoint, result, box, run.submission_files),
-                        result,
-                        scratch,
-                    )
-                return
-        except NotServed as error:
-            why = str(error)
-    control(spec, catalog, scratch, why)
-    for benchmark in todo:
-        write(run, unmeasured(benchmark, submission, f"the engine cannot serve it, though it serves the base: {why}"))
-
-
-def control(spec: RunSpec, catalog: Catalog, scratch: Path, why: str) -> None:
+def control(base: Subject, benchmark: Benchmark, why: str) -> None:
     """Serve the base model in the same way. If that fails too, nothing follows about the submission."""
-    engine = plugins.get("engines", spec.engine)
-    with open_box(spec, catalog, catalog.asset(str(spec.model.path)), scratch) as box:
+    engine = plugins.get("engines", base.engine)
+    settled = contract.resolve(model_files(base.folder), benchmark, base.engine)
+    with open_box(base) as box:
         try:
-            with engine.serve("/model", spec.model, box, scratch):
+            with engine.serve("/model", base.model, box, base.scratch, settled):
                 return
         except NotServed as error:
             raise InfraError(
-                f"engine {spec.engine} serves neither the submission ({why}) nor the base model ({error})"
+                f"engine {base.engine} serves neither the submission ({why}) nor the base model ({error})"
             ) from None
 
 
-def open_box(spec: RunSpec, catalog: Catalog, model: Path, scratch: Path):  # type: ignore[no-untyped-def]
-    """A fresh box: the model and the items read-only, prill itself, one folder for results, no network."""
-    items = [
-        Mount(source=catalog.asset(str(benchmark.data.path)), target=f"/items/{benchmark.name}.jsonl")
-        for benchmark in spec.benchmarks
-    ]
-    need = Need(
-        mounts=(Mount(source=model, target="/model"), Mount(source=scratch, target="/out", writable=True), *items),
-        runtime=(*runtime.folders(), runtime.package_root()),
-        env={**runtime.environment(), "PYTHONPATH": str(runtime.package_root())},
-    )
-    return plugins.get("sandboxes", spec.sandbox).open(need)
-
-
-def examine(box: Box, endpoint: Endpoint, benchmark: Benchmark, scratch: Path) -> Result:
-    """One benchmark, in the box. Raises `InfraError` in the words of the program that failed."""
-    out = Path(box.path("/out"))
-    exam = Exam(
-        benchmark=benchmark,
-        items=Path(box.path(f"/items/{benchmark.name}.jsonl")),
-        endpoint=endpoint,
-        seed=benchmark.seeds[0],
-        logs=out / "logs",
-    )
-    (scratch / "job.json").write_bytes(msgspec.json.encode(exam, enc_hook=encode_path))
-    result = scratch / "result.json"
-    result.unlink(missing_ok=True)
-    ended = box.run(
-        Command(
-            argv=("python3", "-m", "prill.inside", "exam", str(out / "job.json"), str(out / "result.json")),
-            env={"INSPECT_LOG_LEVEL": "warning"},
-            cwd=box.path("/tmp"),
-        ),
-        stdout=scratch / "exam.txt",
-        stderr=scratch / "exam.err.txt",
-        limit_seconds=HOURS * 3600,
-    )
-    if ended.exit_code != 0 or not result.is_file():
-        words = (scratch / "exam.err.txt").read_text(errors="replace").strip()
-        short = words.splitlines()[-1] if words and ended.exit_code == OURS else words[-4000:]
-        raise InfraError(f"measuring {benchmark.name} failed (exit code {ended.exit_code}): {short}")
-    return msgspec.json.decode(result.read_bytes(), type=Result, dec_hook=decode_path)
-
-
-def measured(
-    benchmark: Benchmark, submission: Submission, endpoint: Endpoint, result: Result, box: Box, folder: Path
-) -> Measurement:
-    """The record of a benchmark that was put to the submission."""
-    counted = [getattr(mark, benchmark.counts) for mark in result.items]
-    value, stderr = mean_and_stderr(counted)
-    return Measurement(
-        benchmark=benchmark.name,
-        seed=benchmark.seeds[0],
-        state="measured",
-        why=f"all {len(counted)} items asked and marked",
-        value=value,
-        official=mean_and_stderr([mark.official for mark in result.items])[0],
-        robust=mean_and_stderr([mark.robust for mark in result.items])[0],
-        n=len(counted),
-        stderr=stderr,
-        stops=result.stops,
-        items=result.items,
-        submission=submission.digest,
-        settings={
-            **endpoint.settings,
-            **result.versions,
-            "sampling": msgspec.to_builtins(benchmark.sampling),
-            "generation_config": generation_config(folder),
-        },
-        log=None,
-        wall_seconds=result.wall_seconds,
-        isolated=box.isolated,
-    )
-
-
-def unmeasured(benchmark: Benchmark, submission: Submission, why: str) -> Measurement:
+def unmeasured(benchmark: Benchmark, digest: str | None, why: str, settled: Contract | None = None) -> Measurement:
     """The record of a benchmark that could not be put to the submission, which is the submission's doing."""
+    nothing: dict[str, Any] = dict.fromkeys(("value", "official", "robust", "stderr", "log"))
     return Measurement(
         benchmark=benchmark.name,
-        seed=benchmark.seeds[0],
+        seed=benchmark.seeds[0] if len(benchmark.seeds) == 1 else None,
         state="unloadable",
         why=why,
-        value=None,
-        official=None,
-        robust=None,
         n=0,
-        stderr=None,
         stops={},
         items=(),
-        submission=submission.digest,
+        submission=digest,
         settings={},
-        log=None,
         wall_seconds=0.0,
         isolated=True,
+        contract=settled,
+        **nothing,
     )
 
 
-def generation_config(folder: Path) -> object:
-    """The submission's own generation_config, which the server applies where the benchmark sets nothing."""
-    try:
-        with (folder / "generation_config.json").open("rb") as file:
-            return msgspec.json.decode(file.read(1 << 20))
-    except (OSError, msgspec.DecodeError) as error:
-        return f"none that can be read ({type(error).__name__})"
-
-
-def write(run: RunFolder, record: Measurement, result: Result | None = None, scratch: Path | None = None) -> None:
-    """The log first, then the record whose existence says that it is measured."""
+def write(run: RunFolder, record: Measurement, logs: Sequence[Path] = ()) -> None:
+    """The logs first, then the record whose existence says that it is measured."""
     target = run.next_numbered("measurements", record.benchmark)
-    if result is not None and scratch is not None:
-        log = target.with_suffix(".eval")
-        (scratch / "logs" / result.log).rename(log)
-        record = msgspec.structs.replace(record, log=log.name)
-    run.write(target, record)
+    run.write(target, with_logs(record, logs, target))

@@ -1,10 +1,6 @@
-"""The conformance suite of each socket: what a plug-in must do, as checks that anyone can run over theirs.
+"""What every sandbox must do; more is asked of one that claims to isolate. A check opens its own box.
 
-    @pytest.mark.parametrize(("name", "check"), sandbox_conformance(plugin, isolated=True))
-    def test_my_sandbox(name, check): check()
-
-Each check opens its own box and says its truth in its docstring. A check that cannot be made on this machine raises
-`unittest.SkipTest`. Not covered: that a box withstands bugs of the kernel, or attacks that nobody has thought of here.
+Not covered: bugs of the kernel, and attacks that nobody has thought of here.
 """
 
 import fcntl
@@ -49,8 +45,7 @@ def orphan(path):
             held = lock(path); os.write(writer, b"!"); time.sleep(600)
         os._exit(0)
     os.read(reader, 1); print("locked", flush=True)
-def say(*values):
-    print(json.dumps(values))
+def say(*values): print(json.dumps(values))
 """
 """What the Python programs of the checks begin with. `orphan` leaves a process of another session that ignores TERM."""
 
@@ -63,11 +58,10 @@ def python(code: str, *args: str) -> tuple[str, ...]:
 class Room:
     """An open box, with a folder that it can write to, one that it can only read, and short ways to run things."""
 
-    def __init__(self, box: Box, folder: Path) -> None:
-        self.box, self.folder = box, folder
+    def __init__(self, box: Box, folder: Path, close: Callable[[], None]) -> None:
+        self.box, self.folder, self.close = box, folder, close
         self.writable, self.given = folder / "work", folder / "given"
         self.stdout, self.stderr = folder / "stdout", folder / "stderr"
-        self.close: Callable[[], None]
 
     def run(self, *argv: str, fields: Mapping[str, Any] | None = None, limit_seconds: float = 30, **more: Any) -> Ended:
         """A program to its end."""
@@ -106,8 +100,7 @@ def opened(sandbox: Sandbox, **fields: Any) -> Iterator[Room]:
         mounts = (work, Mount(source=folder / "given", target=GIVEN))
         need = Need(mounts=mounts, runtime=(Path(sys.base_prefix),), env={"BOTH": "need", "NEED": "1"}, **fields)
         with ExitStack() as stack:
-            room = Room(stack.enter_context(sandbox.open(need)), folder)
-            room.close = stack.close
+            room = Room(stack.enter_context(sandbox.open(need)), folder, stack.close)
             for field, limit in (("memory_bytes", "memory"), ("processes", "processes")):
                 if field in fields and limit not in getattr(room.box, "limits", ()):
                     raise SkipTest(f"no limit for {limit} is in force on this machine")
@@ -180,8 +173,7 @@ class SandboxChecks:
             assert room.stdout.read_bytes() == room.stderr.read_bytes() == bytes(range(256)) * 256 * 320
             lines = [line.split() for line in (room.folder / "times").read_text().splitlines()]
         offsets, seconds = [int(line[0]) for line in lines], [float(line[1]) for line in lines]
-        assert offsets[0] == 0 and offsets == sorted(set(offsets)) and offsets[-1] < 320 << 16
-        assert seconds == sorted(seconds)
+        assert offsets[0] == 0 and offsets == sorted(set(offsets)) and seconds == sorted(seconds)
 
     def output_cap(self) -> None:
         """Output beyond the cap is counted and dropped, for each stream; the program neither blocks nor knows."""
@@ -304,7 +296,7 @@ class IsolationChecks(SandboxChecks):
         code = r"""
             socket.setdefaulttimeout(5)
             ports = ("192.0.2.1", 80), ("8.8.8.8", 53), ("127.0.0.1", int(sys.argv[1]))
-            reached = [can(socket.create_connection, port) for port in ports]
+            reached = [can(socket.create_connection, port) for port in ports] + [can(socket.socket, socket.AF_VSOCK)]
             reached.append(can(socket.socket(socket.AF_UNIX).connect, "\0" + sys.argv[2]))
             say(reached, [name for _, name in socket.if_nameindex()])
         """
@@ -313,7 +305,7 @@ class IsolationChecks(SandboxChecks):
             abstract.bind(f"\0{hidden}")
             abstract.listen()
             with opened(self.sandbox) as room:
-                assert room.says(code, str(port.getsockname()[1]), hidden) == [[False] * 4, ["lo"]]
+                assert room.says(code, str(port.getsockname()[1]), hidden) == [[False] * 5, ["lo"]]
 
     def no_power(self) -> None:
         """Programs are uid 1000 without any capability, cannot gain one, and have no descriptor beyond the three."""

@@ -1,0 +1,340 @@
+"""Benchmarks put to one model folder: box, server, passes, rungs of the token ladder, and the record that comes of it.
+
+For the stage that measures a run and for `prill measure` alike. The box has no network; the model is read-only.
+Replies stay in the scratch folder until the caller removes it, so that another try carries on. Not covered: whose fault
+it is that a folder cannot be served (`NotServed`); that is for the caller to find out.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+from msgspec.structs import replace
+
+from prill import contract as contracts
+from prill import plugins, runtime
+from prill.asking.reading import MEMORY
+from prill.catalog import Catalog
+from prill.errors import InfraError
+from prill.exam import Exam, Result, mark, mark_by_asking, standard_error
+from prill.inside import OURS, decode_path, encode_path
+from prill.judge_model import JudgeModel
+from prill.record import Contract, Judged, Measurement, Pass
+from prill.sockets import Ask, Box, Command, Endpoint, Item, Mount, Need, NotServed
+from prill.spec import BaseModel, Benchmark
+
+JUDGE_URL, JUDGE_KEY = "PRILL_JUDGE_URL", "PRILL_JUDGE_KEY"
+HOURS = 8.0
+"""For one pass over a benchmark."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """A benchmark with its worked examples written in, its items, and how its requests are decoded."""
+
+    benchmark: Benchmark
+    items: tuple[Item, ...]
+    contract: Contract
+
+    @property
+    def seeds(self) -> tuple[int | None, ...]:
+        """One pass for each; fewer where the submission draws nothing by chance and the benchmark says so."""
+        fewer = self.benchmark.seeds_if_greedy
+        return fewer if self.contract.greedy and fewer is not None else self.benchmark.seeds
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """The token ladder, highest first."""
+        return self.benchmark.sampling.max_tokens, *self.benchmark.sampling.ladder
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is measured, and with what."""
+
+    folder: Path
+    digest: str | None
+    model: BaseModel
+    engine: str
+    sandbox: str
+    scratch: Path
+    """Keeps replies until all is measured, so that another try carries on."""
+    limit: int | None = None
+    """Only the first so many items of each benchmark."""
+
+
+Keep = Callable[[Measurement, Sequence[Path]], None]
+"""Called for each benchmark as soon as it is measured, with the log of each pass."""
+
+
+def test_of(catalog: Catalog, benchmark: Benchmark, subject: Subject, data: Path | None = None) -> Test:
+    """A benchmark made ready for a subject. Items that differ from what is pinned are an error."""
+    if asks(benchmark):
+        judge_for(benchmark, subject.scratch)  # before hours are spent on replies that nobody could mark
+    items = catalog.items(benchmark, data)[: subject.limit]
+    ready = catalog.ready(benchmark, data)
+    return Test(ready, tuple(items), contracts.resolve(model_files(subject.folder), ready, subject.engine))
+
+
+def put(subject: Subject, tests: Iterable[Test], keep: Keep) -> None:
+    """Put every test to the subject, as many as can be from one served model. Raises `NotServed`."""
+    todo = list(tests)
+    for alike in contracts.started_alike([test.contract for test in todo]):
+        serve_and_put(subject, [test for test in todo if test.contract in alike], keep)
+
+
+def serve_and_put(subject: Subject, tests: Sequence[Test], keep: Keep) -> None:
+    """Tests that one server can take. A server that ran out of memory is started anew for the next rung."""
+    todo = [(test, test.rungs) for test in tests]
+    engine, served = plugins.get("engines", subject.engine), False
+    while todo:
+        settled = todo[0][0].contract
+        try:
+            with (
+                open_box(subject) as box,
+                engine.serve("/model", subject.model, box, subject.scratch, settled) as endpoint,
+            ):
+                served = True
+                put_all(subject, box, endpoint, todo, keep)
+        except NotServed as error:
+            if served:
+                raise InfraError(f"the engine served {subject.folder} once and then no more: {error}") from None
+            raise
+
+
+def put_all(
+    subject: Subject, box: Box, endpoint: Endpoint, todo: list[tuple[Test, tuple[int, ...]]], keep: Keep
+) -> None:
+    """Tests one by one, each on the highest rung of its ladder that has room; `todo` keeps what is left.
+
+    Returns early where the server must be started anew. A rung is left only if nothing at all could be generated on it.
+    """
+    while todo:
+        test, rungs = todo[0]
+        results = sit_all(subject, box, endpoint, test, rungs)
+        short = next((result for result in results if result.no_room), None)
+        if short is None:
+            made = measured(subject, test, endpoint, results, rungs[0], box.isolated)
+            folders = [place(subject, test, seed) for seed in test.seeds]
+            keep(made, [folder / result.log for folder, result in zip(folders, results, strict=True) if result.log])
+            todo.pop(0)
+            continue
+        if len(rungs) == 1:
+            raise InfraError(f"{test.benchmark.name} with {rungs[0]} tokens, the lowest rung: {short.no_room}")
+        todo[0] = test, rungs[1:]
+        if short.memory:
+            return
+
+
+def sit_all(subject: Subject, box: Box, endpoint: Endpoint, test: Test, rungs: Sequence[int]) -> list[Result]:
+    """One pass for each seed on one rung; ends early where there is no room."""
+    results: list[Result] = []
+    for seed in test.seeds:
+        exam = Exam(
+            benchmark=test.benchmark,
+            items=test.items,
+            endpoint=endpoint,
+            seed=seed,
+            max_tokens=rungs[0],
+            last=len(rungs) == 1,
+            subject=str(subject.digest),
+            folder=place(subject, test, seed, Path(box.path("/out"))),
+            earlier=place(subject, test, test.seeds[0], Path(box.path("/out"))) / "answers.jsonl" if results else None,
+        )
+        results.append(sit_in(subject, box, exam, place(subject, test, seed)))
+        if results[-1].no_room:
+            break
+    return results
+
+
+def place(subject: Subject, test: Test, seed: int | None, root: Path | None = None) -> Path:
+    """Where one pass keeps its things."""
+    return (root or subject.scratch) / test.benchmark.name / ("unseeded" if seed is None else f"seed {seed}")
+
+
+def sit_in(subject: Subject, box: Box, exam: Exam, folder: Path) -> Result:
+    """One pass, in the box; marked outside of it where the grader says so. Raises `InfraError` in plain words."""
+    scratch, out = subject.scratch, box.path("/out")
+    (scratch / "job.json").write_bytes(msgspec.json.encode(exam, enc_hook=encode_path))
+    (scratch / "result.json").unlink(missing_ok=True)
+    ended = box.run(
+        Command(
+            argv=("python3", "-m", "prill.inside", "exam", f"{out}/job.json", f"{out}/result.json"),
+            env={"INSPECT_LOG_LEVEL": "warning"},
+            cwd=box.path("/tmp"),
+        ),
+        stdout=scratch / "exam.txt",
+        stderr=scratch / "exam.err.txt",
+        limit_seconds=HOURS * 3600,
+    )
+    if ended.exit_code != 0 or not (scratch / "result.json").is_file():
+        words = tail(scratch / "exam.err.txt").strip()
+        short = words.splitlines()[-1] if words and ended.exit_code == OURS else words[-4000:]
+        if any(MEMORY.search(tail(log)) for log in scratch.glob("server*.txt")):
+            return Result(no_room=f"the server ran out of memory: {short}", memory=True)
+        late = f" after {HOURS:g} h, which is its limit" if ended.timed_out else ""
+        raise InfraError(f"measuring {exam.benchmark.name} failed{late} (exit code {ended.exit_code}): {short}")
+    result = msgspec.json.decode((scratch / "result.json").read_bytes(), type=Result, dec_hook=decode_path)
+    marked_here = getattr(plugins.get("graders", exam.benchmark.grader), "outside", False)
+    return mark(replace(exam, folder=folder), result) if marked_here and not result.no_room else result
+
+
+def tail(log: Path, most: int = 1 << 16) -> str:
+    """The end of a server's log."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - most))
+        return file.read().decode(errors="replace")
+
+
+def open_box(subject: Subject):  # type: ignore[no-untyped-def]
+    """A fresh box: the model read-only, prill itself, one folder for results, no network."""
+    engine = plugins.get("engines", subject.engine)
+    mounts = (
+        Mount(source=subject.folder.resolve(), target="/model"),
+        Mount(source=subject.scratch.resolve(), target="/out", writable=True),
+    )
+    need = Need(
+        mounts=mounts,
+        runtime=(*runtime.folders(), runtime.package_root(), *engine.folders()),
+        env={**runtime.environment(), "PYTHONPATH": str(runtime.package_root())},
+    )
+    return plugins.get("sandboxes", subject.sandbox).open(need)
+
+
+def model_files(folder: Path) -> dict[str, bytes]:
+    """What the decoding contract is read from."""
+    found = {}
+    for name in contracts.FILES:
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                found[name] = file.read(contracts.LARGEST_BYTES + 1)
+    return found
+
+
+# --- records -----------------------------------------------------------------------------------------------
+
+
+def measured(
+    subject: Subject, test: Test, endpoint: Endpoint, results: Sequence[Result], rung: int, isolated: bool
+) -> Measurement:
+    """The record of a benchmark that was put to the subject."""
+    benchmark = test.benchmark
+    passes = tuple(pass_of(benchmark, seed, result) for seed, result in zip(test.seeds, results, strict=True))
+    count = len(test.items)
+    asked = f"{count} of {benchmark.data.count}" if count < benchmark.data.count else f"all {count}"
+    times = f", {len(passes)} times" if len(passes) > 1 else ""
+    record = Measurement(
+        benchmark=benchmark.name,
+        seed=passes[0].seed if len(passes) == 1 else None,
+        state="measured",
+        why=f"{asked} items asked and marked{times}",
+        value=mean(made.value for made in passes),
+        official=mean(made.official for made in passes),
+        robust=mean(made.robust for made in passes),
+        n=count,
+        stderr=standard_error([[getattr(mark, benchmark.counts) for mark in result.items] for result in results]),
+        stops=added(result.stops for result in results),
+        items=tuple(item for result in results for item in result.items),
+        submission=subject.digest,
+        settings={
+            **endpoint.settings,
+            **results[0].versions,
+            "sampling": msgspec.to_builtins(benchmark.sampling),
+            "max_tokens": rung,
+            "retries": added(result.retries for result in results),
+            "replies kept from an earlier try": sum(result.resumed for result in results),
+        },
+        log=None,
+        wall_seconds=sum(result.wall_seconds for result in results),
+        isolated=isolated,
+        passes=passes,
+        limit=subject.limit,
+        contract=test.contract,
+    )
+    if asks(benchmark):
+        return with_judge(record, judged(subject, test, endpoint, rung), benchmark.counts)
+    return record
+
+
+def judged(subject: Subject, test: Test, endpoint: Endpoint, rung: int) -> Judged:
+    """What the judge model makes of the first pass."""
+    seed = test.seeds[0]
+    exam = Exam(
+        benchmark=test.benchmark,
+        items=test.items,
+        endpoint=endpoint,
+        seed=seed,
+        max_tokens=rung,
+        subject=str(subject.digest),
+        folder=place(subject, test, seed),
+    )
+    return mark_by_asking(exam, judge_for(test.benchmark, subject.scratch))
+
+
+def asks(benchmark: Benchmark) -> bool:
+    """Whether a judge model marks it."""
+    return bool(getattr(plugins.get("graders", benchmark.grader), "asks", False))
+
+
+def judge_for(benchmark: Benchmark, scratch: Path) -> Ask:
+    """The judge model that the benchmark names, at the server that the environment names."""
+    url = os.environ.get(JUDGE_URL, "").rstrip("/")
+    if not url.endswith("/v1") or benchmark.asked is None:
+        model = benchmark.asked.model if benchmark.asked else "a judge model, which its definition does not name"
+        raise InfraError(
+            f"benchmarks/{benchmark.name} is marked by {model}: set {JUDGE_URL} (now {url or 'not set'!r}) to an "
+            f"OpenAI-compatible root that ends in /v1, and {JUDGE_KEY} if it wants a key"
+        )
+    file = scratch / f"{benchmark.name}.judge.jsonl"
+    return JudgeModel(url, benchmark.asked, file, key=os.environ.get(JUDGE_KEY))
+
+
+def with_judge(record: Measurement, made: Judged, counts: str) -> Measurement:
+    """The record with a judge model's readings. One that is missing is nobody's zero."""
+    value: float | None = getattr(made, counts)
+    readings = replace(record, value=value, official=made.official, robust=made.robust, stderr=made.stderr, judged=made)
+    return readings if value is not None else replace(readings, state="ungraded", why=made.why)
+
+
+def added(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts of several passes, summed."""
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(total)
+
+
+def pass_of(benchmark: Benchmark, seed: int | None, result: Result) -> Pass:
+    """One seed's readings."""
+    counted = [getattr(mark, benchmark.counts) for mark in result.items]
+    return Pass(
+        seed=seed,
+        value=mean(counted),
+        official=mean(mark.official for mark in result.items),
+        robust=mean(mark.robust for mark in result.items),
+        stderr=standard_error([counted]),
+        stops=dict(result.stops),
+        log=None,
+        wall_seconds=result.wall_seconds,
+    )
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """The mean, or `None` where there is nothing or something is missing."""
+    found = list(values)
+    return fmean(value for value in found if value is not None) if found and None not in found else None
+
+
+def with_logs(record: Measurement, logs: Sequence[Path], target: Path) -> Measurement:
+    """The record with its logs moved beside the file that it will be written to."""
+    passes = list(record.passes)
+    for number, log in enumerate(logs):
+        seed = f".seed-{passes[number].seed}" if len(logs) > 1 else ""
+        beside = target.with_name(f"{target.stem}{seed}.eval")
+        log.rename(beside)
+        passes[number] = replace(passes[number], log=beside.name)
+    return replace(record, passes=tuple(passes), log=passes[0].log if passes else None)
