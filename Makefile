@@ -9,10 +9,10 @@ SITE    ?= site
 WITH    := $(if $(SANDBOX),--sandbox $(SANDBOX))
 PURE    := plan,prompt,score,pages,story,replies,chat
 
-.PHONY: help demo test check coverage bench docs setup clean
+.PHONY: help demo test test-vllm real-models check coverage bench docs setup clean
 
 help:           ## say what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup:          ## a virtual environment with all that demo, test and bench need; bubblewrap; idempotent
 	@VENV=$(VENV) ./setup.sh $(if $(SANDBOX),--without-bubblewrap)
@@ -24,6 +24,13 @@ demo: setup     ## run the whole smoke suite, print its standings and the path o
 
 test: setup     ## all tests, whole runs on a CPU included
 	@$(BIN)/python -m pytest tests
+
+test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
+	@bash tests/vllm_environment.sh
+	@PRILL_VLLM=$(CURDIR)/.cache/vllm-venv $(BIN)/python -m pytest tests/shelves/test_engines.py -k vllm
+
+real-models: setup ## a real public model from a package, measured on real items; minutes on a CPU
+	@$(BIN)/python tests/real_models.py
 
 check: setup    ## ruff, mypy, house rules, definitions, coverage of the pure modules
 	@$(BIN)/ruff check src tests bench

@@ -12,9 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from prill.pages import Copy, render
-from prill.record import Board, Citation, Event, Fault, File, ItemMark, Judgement, Measurement, Run, Step
+from prill.record import Citation, Event, Fault, File, ItemMark, Judgement, Measurement, Run, Step
 from prill.score import board as board_of
 from prill.spec import Budget, Entrant, Reference, RunSpec, ScoreRule, Suite
+from prill.standings import Board
 from prill.story import tell
 from test_story import FOUND, MEASURED, OUTCOME, SPEC, SUBMISSION
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from prill.record import Board, Cell, Event, Run
+from prill.record import Event, Run
 from prill.score import board, seeds_of, totals
+from prill.standings import Board, Cell
 from samples import BENCHMARK, ENTRANT, OUTCOME, SPEC, SUITE, judgement, measurement, run, submission
 
 
@@ -222,3 +223,87 @@ def test_ended_words() -> None:
     """The ledger says how each run ended."""
     late = run(outcome=replace(OUTCOME, ended="time_limit"))
     assert board(SUITE, [SPEC], [late]).attempts[0].ended == "time_limit"
+
+
+# --- policy, alerts, eras, wallets -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("effect", "state", "value"), [("base", "base", 0.25), ("zero", "zero", 0.0), ("hold", "missing", None)]
+)
+def test_policy_for_cells_without_a_run(effect: Any, state: str, value: float | None) -> None:
+    """What a cell that nobody ran is worth is the suite's policy, and where that is to hold it stays missing."""
+    made = board(replace(SUITE, policy={**SUITE.policy, "no_run": effect}), [SPEC], [])
+    [cell] = made.standings[0].cells
+    assert (cell.state, cell.value, cell.why) == (state, value, "no run yet")
+
+
+def test_evaluation_failed() -> None:
+    """An evaluation that failed falls back by policy whatever number it wrote, and our grader's failure holds."""
+    policy = {**SUITE.policy, "evaluation_failed": "base"}
+    failed = run(measurements=(measurement(0.0, state="failed", why="server died"),))
+    cell = one(failed, policy=policy)
+    assert (cell.state, cell.value, cell.rule) == ("base", 0.25, "evaluation_failed")
+    ungraded = one(run(measurements=(measurement(None, state="ungraded", why="the judge was away"),)), policy=policy)
+    assert (ungraded.state, ungraded.value) == ("held", None) and "the judge was away" in ungraded.why
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1.5, -0.1])
+def test_no_share(value: float) -> None:
+    """What is no finite number in 0..1 is not averaged."""
+    assert one(run(value=value), policy={**SUITE.policy, "evaluation_failed": "base"}).state == "base"
+
+
+def test_required_verdicts() -> None:
+    """A rule on which the suite wants a verdict holds a cell until some judge has spoken on it."""
+    cell = one(run(), verdicts=("lookup",))
+    assert (cell.state, cell.why) == ("held", "required judge without a verdict: lookup")
+
+
+def test_alert_on_equality() -> None:
+    """A value that equals a reference score to the last bit is measured and raises an alert; the next one does not."""
+    cell = one(run(value=0.25))
+    assert cell.state == "measured"
+    assert cell.alerts == ("exactly 0.25: tiny's base score of sums; 5 values were possible",)
+    assert one(run(value=0.2500001)).alerts == ()
+
+
+def test_era() -> None:
+    """A cell says under which rules it was made, by which suite it was judged, and by whom."""
+    era = one(run()).era
+    assert era is not None
+    assert (era.saw, era.judged, era.judges) == ("words: a", "trial", ("overlap", "lineage"))
+
+
+def test_why_zero() -> None:
+    """A value under its floor says what it lacks, and the fewest kinds of lost reply that would have been enough."""
+    rule = replace(SUITE.score, scale="floor-to-ceiling")
+    low = measurement(0.1, n=200, stops={"length": 150, "timeout": 10}, items=())
+    cell = one(run(measurements=(low,)), score=rule)
+    assert (cell.value, cell.unclamped) == (0.0, pytest.approx(-0.2))
+    assert cell.zero_because == (
+        "20 of 200 right; above the floor of 0.2 from 21 more; enough would be: 150 cut off at max_tokens"
+    )
+
+
+def test_rank_within_a_wallet() -> None:
+    """Rows with a headline are ranked, ties share a rank, and the board names the wallet that all had."""
+    entrants = [replace(ENTRANT, name=name, title=name) for name in ("c", "a", "b", "z")]
+    specs = [replace(SPEC, entrant=entrant) for entrant in entrants]
+    runs = [run(f"r{e.name}", entrant=e, value=v) for e, v in zip(entrants, (0.9, 0.3, 0.3), strict=False)]
+    suite = replace(SUITE, budget=replace(SUITE.budget, usd=50.0))
+    specs = [replace(spec, budget=suite.budget) for spec in specs]
+    made = board(suite, specs, [replace(r, spec=replace(r.spec, budget=suite.budget)) for r in runs])
+    assert [(row.entrant, row.rank, row.of) for row in made.standings] == [
+        ("c", 1, 3), ("a", 2, 3), ("b", 2, 3), ("z", None, 3),
+    ]  # fmt: skip
+    assert made.wallet == 50.0
+
+
+def test_clean_and_flag_rate() -> None:
+    """The measured-only mean leaves flagged runs out, and the flag rate is their share."""
+    specs = [replace(SPEC, seed=seed) for seed in (0, 1)]
+    guilty = replace(flagged("contamination"), spec=replace(SPEC, id="r1", seed=1))
+    [row] = board(SUITE, specs, [run("r0", value=0.75), guilty]).standings
+    assert (row.score, row.clean, row.flag_rate, row.imputed) == (0.5, 0.75, 0.5, 1)
+    assert (row.raw_mean, row.harmonic_mean) == (0.625, pytest.approx(0.6))

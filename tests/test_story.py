@@ -17,7 +17,7 @@ SPEC = RunSpec(
         Benchmark(
             name="chains",
             title="Chains",
-            data=Data(count=16, digest="sha256:1"),
+            data=Data(path="x.jsonl", count=16, digest="sha256:1"),
             prompt="{question}",
             grader="number",
             counts="robust",

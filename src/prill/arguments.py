@@ -16,6 +16,15 @@ measured and judged score out, in which every number can be walked back to bytes
 RUN = """What is done is not done again; a solve that was cut off is lost, listed, and another takes its place.
 Ctrl-C lets the runs under way end and begins no other; a second Ctrl-C kills them (they are then lost)."""
 
+MEASURE = """A measuring that was cut off carries on at the item where it stopped. The number stands on all items that
+were asked: what is cut off, empty, refused or too late counts as it is marked. What the server spoiled is asked again
+or ends in an error, never in a number."""
+
+DIFF = "Each file is what `prill score SUITE --format json` printed, or the standings.json of a site."
+
+IMPORT = """A tree becomes a run folder for each of its runs below --runs; what was imported before is left alone, and
+the report accounts for every entry. Tables become standings."""
+
 RAW = argparse.RawDescriptionHelpFormatter
 
 
@@ -35,6 +44,7 @@ def running(commands: Any) -> None:
     run.add_argument("folder", nargs="?", type=Path, help="one run folder to carry on (instead of --suite)")
     run.add_argument("--suite", metavar="NAME", help="the suite to run")
     run.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time (default: 2)")
+    measuring(commands)
     plan = command(commands, "plan", "Say what a suite would run, and make the run folders")
     plan.add_argument("suite", metavar="SUITE")
     plan.add_argument("--dry", action="store_true", help="only say it, make no folder")
@@ -50,18 +60,49 @@ def running(commands: Any) -> None:
         of_runs(made)
 
 
+def measuring(commands: Any) -> None:
+    """The command that measures without a suite."""
+    made = command(commands, "measure", "Put benchmarks to a model folder, or measure a finished run again", MEASURE)
+    made.add_argument("folder", type=Path, metavar="FOLDER", help="a model folder, or a run folder")
+    made.add_argument(
+        "--benchmark", action="append", default=[], metavar="NAME", help="for a model folder; may be repeated"
+    )
+    made.add_argument("--limit", type=int, metavar="N", help="only the first N items (default: all)")
+    made.add_argument("--data", type=Path, metavar="PLACE", help="items from this file or folder, not from the hub")
+    made.add_argument("--engine", default="transformers", metavar="NAME", help="what serves it (default: transformers)")
+    made.add_argument("--sandbox", default="bubblewrap", metavar="NAME", help="what shuts it in (default: bubblewrap)")
+    made.add_argument("--to", type=Path, default=Path("measured"), metavar="DIR", help="results (default: measured)")
+    made.add_argument("--again", action="store_true", help="for a run: once more, beside what was measured")
+
+
 def reading(commands: Any) -> None:
     """Commands that read runs."""
     score = command(commands, "score", "Print a suite's standings, with a reason for every cell")
     score.add_argument("suite", metavar="SUITE")
-    score.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    score.add_argument("--format", choices=("table", "json", "csv", "md"), default="table", help="default: table")
+    score.add_argument(
+        "--explain", metavar="ENTRANT/MODEL/BENCHMARK", help="one cell, down to the files and digests behind it"
+    )
     publish = command(commands, "publish", "Write a suite's standings and runs as a static site that opens from disk")
     publish.add_argument("suite", metavar="SUITE")
     publish.add_argument("--to", type=Path, default=Path("site"), metavar="DIR", help="default: site")
     for made in (score, publish):
         made.add_argument("--partial", action="store_true", help="a headline even where cells are missing; it says so")
         made.add_argument("--sandbox", metavar="NAME", help="runs made with this sandbox instead of the suite's")
+        made.add_argument(
+            "--resamples", type=int, default=10_000, metavar="N", help="for intervals; 0: none (default: 10000)"
+        )
+        made.add_argument("--draw", type=int, default=0, metavar="S", help="seed of the resamples (default: 0)")
         of_runs(made)
+    diff = command(commands, "diff", "Say what changed between two standings, and why", DIFF)
+    diff.add_argument("before", type=Path, metavar="STANDINGS_A")
+    diff.add_argument("after", type=Path, metavar="STANDINGS_B")
+    bring = command(commands, "import", "Bring other people's results in, as run folders or as standings", IMPORT)
+    bring.add_argument("kind", metavar="KIND", help="posttrainbench (a results tree) or posttrainbench_tables (CSVs)")
+    bring.add_argument("tree", type=Path, metavar="TREE")
+    bring.add_argument("--suite", required=True, metavar="NAME", help="the suite whose cells they are")
+    bring.add_argument("--to", type=Path, metavar="FILE", help="the report, or the standings, as JSON into this file")
+    of_runs(bring)
     show = command(commands, "show", "Tell the story of one run, in a screen")
     show.add_argument("folder", type=Path, help="a run folder")
 

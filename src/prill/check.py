@@ -7,8 +7,11 @@ from prill import plugins
 from prill.catalog import KINDS, Catalog
 from prill.errors import PrillError
 from prill.folder import list_files, tree_digest
-from prill.score import BROKEN, NO_SUBMISSION
+from prill.score import BROKEN, NO_SUBMISSION, OWN_RULES
 from prill.spec import BaseModel, Benchmark, Entrant, Suite
+
+PUBLISHED = {"general"}
+"""Rules of which only imported runs can have a verdict, and need not."""
 
 
 def faults(folders: list[Path]) -> list[str]:
@@ -71,19 +74,15 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
         if judge in plugins.names("judges")
         for rule in plugins.get("judges", judge).rules
     }
-    known = judged | {NO_SUBMISSION, BROKEN}
+    known = judged | set(suite.verdicts) | {NO_SUBMISSION, BROKEN}
     yield from (
         f"{place}: policy for {rule!r}, of which no judge speaks (known: {', '.join(sorted(known))})"
         for rule in suite.policy
-        if rule not in known
+        if rule not in known | set(OWN_RULES) | PUBLISHED
     )
     yield from (
         f"{place}: no policy for {rule!r}; it would hold every cell" for rule in sorted(known - set(suite.policy))
     )
-    if set(suite.score.weights) != set(suite.benchmarks):
-        yield f"{place}: weights are for {sorted(suite.score.weights)}, benchmarks are {sorted(suite.benchmarks)}"
-    elif abs(sum(suite.score.weights.values()) - 1) > 1e-9:
-        yield f"{place}: weights sum to {sum(suite.score.weights.values()):.12g}, not 1"
     if "base" in suite.policy.values():
         have = {(reference.model, reference.benchmark) for reference in suite.references}
         need = {(model, benchmark) for model in suite.models for benchmark in suite.benchmarks}

@@ -14,8 +14,9 @@ from prill.errors import DefinitionError, PrillError
 
 if TYPE_CHECKING:
     from prill.catalog import Catalog
-    from prill.record import Board, Run
+    from prill.record import Run
     from prill.spec import RunSpec
+    from prill.standings import Board
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +76,8 @@ def run(chosen: argparse.Namespace) -> int:
         if not todo:
             print(f"nothing to do; `prill score {chosen.suite} --runs {chosen.runs}` prints the standings")
             return 1 if aside else 0
-    progress = Progress(len(todo))
+    by_id = {folder.id: folder for folder in todo}
+    progress = Progress(len(todo), lambda id: by_id[id].pace() if id in by_id else None)
     failures = carry_all(
         todo, catalog, progress.tell, jobs=max(1, chosen.jobs), tick=progress.tick, tell_all=progress.say
     )
@@ -121,27 +123,109 @@ def plan(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def measure(chosen: argparse.Namespace) -> int:
+    """`prill measure`."""
+    from prill import by_hand
+    from prill.catalog import Catalog
+    from prill.folder import RunFolder
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    catalog, folder = Catalog(chosen.definitions), RunFolder(chosen.folder)
+    if folder.is_run():
+        if chosen.benchmark or chosen.limit or chosen.data:
+            raise DefinitionError(f"{folder.path} is a run, whose spec says what is measured; leave such options out")
+        made = by_hand.of_run(folder, catalog, say, again=chosen.again)
+    else:
+        subject, tests, to = by_hand.prepared(
+            catalog, chosen.folder, chosen.benchmark, chosen.to,
+            engine=chosen.engine, sandbox=chosen.sandbox, limit=chosen.limit, data=chosen.data,
+        )  # fmt: skip
+        made = by_hand.of_model(subject, tests, to, say)
+    print("\n".join(line for record in made for line in by_hand.lines(record)))
+    return 0
+
+
 def standings(chosen: argparse.Namespace) -> "tuple[Board, list[Run]]":
     """A suite's board from the runs that are there."""
     from prill.catalog import Catalog
     from prill.run import board_of
 
+    if chosen.resamples < 0:
+        raise DefinitionError(f"--resamples {chosen.resamples}: at least 0 (0: no intervals)")
     return board_of(
-        Catalog(chosen.definitions), chosen.suite, chosen.runs, partial=chosen.partial, sandbox=chosen.sandbox
+        Catalog(chosen.definitions),
+        chosen.suite,
+        chosen.runs,
+        partial=chosen.partial,
+        sandbox=chosen.sandbox,
+        resamples=chosen.resamples,
+        seed=chosen.draw,
     )
 
 
 def score(chosen: argparse.Namespace) -> int:
     """`prill score`."""
-    import msgspec
+    from prill import tables
 
-    board, _ = standings(chosen)
-    if chosen.format == "json":
-        print(msgspec.json.format(msgspec.json.encode(board), indent=1).decode())
+    board, runs = standings(chosen)
+    if chosen.explain:
+        print("\n".join(tree_of(chosen, board, runs)))
+    elif chosen.format == "table":
+        tables.print_board(board)
     else:
-        from prill.tables import print_board
+        print({"json": tables.as_json, "csv": tables.as_csv, "md": tables.as_markdown}[chosen.format](board).strip())
+    return 0
 
-        print_board(board)
+
+def tree_of(chosen: argparse.Namespace, board: "Board", runs: "list[Run]") -> list[str]:
+    """The derivation of the cells that `--explain` names, one for each seed."""
+    from prill.catalog import Catalog
+    from prill.errors import oneof
+    from prill.explain import explain
+    from prill.folder import RunFolder, list_files
+
+    places = {f"{cell.entrant}/{cell.model}/{cell.benchmark}": row for row in board.standings for cell in row.cells}
+    if chosen.explain not in places:
+        raise DefinitionError(oneof("cell", chosen.explain, list(places)))
+    suite, known = Catalog(chosen.definitions).suite(chosen.suite), {run.spec.id: run for run in runs}
+    lines = []
+    for cell in places[chosen.explain].cells:
+        if f"{cell.entrant}/{cell.model}/{cell.benchmark}" == chosen.explain:
+            run = known.get(cell.run or "")
+            folder = RunFolder(chosen.runs / cell.run) if run and cell.run else None
+            files = list_files(folder.path, skip=("workspace", "submission")) if folder else ()
+            lines += explain(suite, board, cell, run, files)
+    return lines
+
+
+def diff(chosen: argparse.Namespace) -> int:
+    """`prill diff`."""
+    from prill.changes import changes, lines
+    from prill.folder import decode
+    from prill.standings import Board
+
+    old, new = (decode(file, Board) for file in (chosen.before, chosen.after))
+    print("\n".join(lines(changes(old, new))))
+    return 0
+
+
+def bring(chosen: argparse.Namespace) -> int:
+    """`prill import`."""
+    from prill import plugins, tables
+    from prill.catalog import Catalog
+    from prill.folder import write_whole
+    from prill.standings import Board
+
+    made = plugins.get("importers", chosen.kind)(chosen.tree, chosen.runs, Catalog(chosen.definitions), chosen.suite)
+    text = tables.as_json(made)
+    if chosen.to is not None:
+        write_whole(chosen.to, text.encode())
+    if isinstance(made, Board):
+        tables.print_board(made)
+    else:
+        print("\n".join(tables.import_lines(made)))
     return 0
 
 
@@ -197,7 +281,10 @@ def check(chosen: argparse.Namespace) -> int:
     return 2 if found else 0
 
 
-COMMANDS = {"run": run, "plan": plan, "score": score, "show": show, "publish": publish, "where": where, "check": check}
+COMMANDS = {
+    "run": run, "plan": plan, "measure": measure, "score": score,
+    "diff": diff, "import": bring, "show": show, "publish": publish, "where": where, "check": check,
+}  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,8 +30,8 @@ T = TypeVar("T")
 class RunFolder:
     """One run on disk."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
+        self.path, self.durable = path, durable
 
     # --- places ---
 
@@ -52,13 +52,19 @@ class RunFolder:
     outcome_file = property(lambda self: self.path / "outcome.json")
     submission_file = property(lambda self: self.path / "submission.json")
     given = property(lambda self: self.path / "given")
+    imported = property(lambda self: self.path / "imported")
 
-    def scratch(self, stage: str) -> Path:
-        """An empty folder for a stage's unfinished work; what a crash left in it is removed first."""
+    def scratch(self, stage: str, *, keep: bool = False) -> Path:
+        """A folder for a stage's unfinished work; what a crash left in it is removed first, unless it is to be kept."""
         place = self.path / f".{stage}"
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir()
+        if not keep:
+            shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(exist_ok=True)
         return place
+
+    def pace(self) -> dict[str, Any] | None:
+        """How far a measuring under way is, as its newest pass says; `None` where there is none."""
+        return newest_pace(self.path / ".measuring")
 
     def numbered(self, kind: str, name: str) -> list[Path]:
         """`measurements` or `findings` of that name, oldest first."""
@@ -73,6 +79,10 @@ class RunFolder:
         return self.path / kind / f"{name}.{number}.json"
 
     # --- reading ---
+
+    def is_run(self) -> bool:
+        """Whether a run was planned here."""
+        return (self.path / "spec.json").is_file()
 
     def spec(self) -> RunSpec:
         """What was decided."""
@@ -158,11 +168,12 @@ class RunFolder:
                 line = b"\n" + line  # a crash cut the last line: leave it as it is and start a fresh one
             file.write(line)
             file.flush()
-            os.fsync(file.fileno())
+            if self.durable:
+                os.fsync(file.fileno())
 
     def write(self, target: Path, value: Any) -> None:
         """A record into its place: beside first, renamed last."""
-        write_whole(target, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        write_whole(target, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n", durable=self.durable)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -186,18 +197,53 @@ class RunFolder:
         return False
 
 
+def newest_pace(scratch: Path) -> dict[str, Any] | None:
+    """What the newest `pace.json` of a measuring's scratch folder says."""
+    found = list(scratch.glob("*/*/pace.json"))
+    try:
+        newest = max(found, key=lambda file: file.stat().st_mtime)
+        told = msgspec.json.decode(newest.read_bytes())
+    except (ValueError, OSError):  # none yet, or just gone
+        return None
+    return told if isinstance(told, dict) else None
+
+
 def create(parent: Path, spec: RunSpec) -> RunFolder:
     """A new run folder with its spec: whole or not there at all."""
+    beside = begun(parent, spec, durable=True)
+    beside.path.rename(parent / beside.id.removeprefix("."))
+    return RunFolder(parent / beside.id.removeprefix("."))
+
+
+def create_all(parent: Path, contents: Iterable[tuple[RunSpec, Callable[[RunFolder], None]]]) -> list[RunFolder]:
+    """Run folders that are filled when they are made: all of them or, where one cannot be filled, none.
+
+    They go to disk together, since an import may bring thousands.
+    """
+    made: list[RunFolder] = []
+    try:
+        for spec, fill in contents:
+            made.append(begun(parent, spec, durable=False))
+            fill(made[-1])
+    except BaseException:
+        for folder in made:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    os.sync()
+    return [RunFolder(folder.path.rename(parent / folder.id.removeprefix("."))) for folder in made]
+
+
+def begun(parent: Path, spec: RunSpec, *, durable: bool) -> RunFolder:
+    """A run folder under a hidden name, with its spec."""
     parent.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
     name = f"{stamp}-{''.join(secrets.choice('abcdefghijklmnopqrstuvwxyz') for _ in range(6))}"
     beside = parent / f".{name}"
-    beside.mkdir()
-    folder = RunFolder(beside)
+    beside.mkdir(mode=0o700)  # an agent of root's may leave setuid files: nobody else may reach them
+    folder = RunFolder(beside, durable=durable)
     folder.write(beside / "spec.json", replace(spec, id=name))
     folder.append("planned")
-    beside.rename(parent / name)
-    return RunFolder(parent / name)
+    return folder
 
 
 def folders(parent: Path) -> list[RunFolder]:
@@ -236,14 +282,17 @@ def event_of(line: bytes) -> Event:
         return Event(at=0.0, event="torn", detail={"text": line.decode(errors="replace")[:200]})
 
 
-def write_whole(target: Path, data: bytes) -> None:
-    """Bytes into a file that is either whole or not there."""
+def write_whole(target: Path, data: bytes, *, durable: bool = True) -> None:
+    """Bytes into a file that is either whole or not there; on disk when this returns, unless it need not be yet."""
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     with beside.open("wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            os.fsync(file.fileno())
     beside.rename(target)
+    if not durable:
+        return
     descriptor = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -41,7 +41,9 @@ _MODULUS = re.compile(r"\\pmod\s?\{[^{}]*\}|\\pmod\s?[0-9]+|\(\\?(?:mod|bmod)\s[
 
 def _decimal(digits: str | None) -> Fraction | None:
     digits = _NOT_DIGITS.sub("", digits or "")
-    return Fraction(digits) if 0 < len(digits) <= MOST_DIGITS else None
+    if not 0 < len(digits) <= MOST_DIGITS:
+        return None
+    return Fraction(int(digits)) if digits.isdigit() else Fraction(digits)
 
 
 def _ratio(whole: str | None, above: str, below: str) -> list[Fraction]:

@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from msgspec import json
 
-from prill.record import Attempt, Board, Cell, Citation, Record, Run, Standing, Step
+from prill.record import Citation, Record, Run, Step
+from prill.standings import Attempt, Board, Cell, Standing
 from prill.story import Story, clock, interval, many, one_line, percent, place, plain, size
 
 STEP, ALL_STEPS, LEAST_STEP = 2_000, 4_000_000, 200

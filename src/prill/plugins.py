@@ -8,7 +8,14 @@ from typing import Any
 
 from prill.errors import DefinitionError, oneof
 
-KINDS = {"agents": "agent", "sandboxes": "sandbox", "engines": "engine", "graders": "grader", "judges": "judge"}
+KINDS = {
+    "agents": "agent",
+    "sandboxes": "sandbox",
+    "engines": "engine",
+    "graders": "grader",
+    "judges": "judge",
+    "importers": "importer",
+}
 """Folder → the word for one of its residents."""
 
 

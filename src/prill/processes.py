@@ -1,9 +1,8 @@
 """Starting, listening to and ending programs, and carrying single files: what every sandbox is made of.
 
-Each program is started by a small launcher: this very file, run by a fresh interpreter. It enters the namespaces
-it is given, gives up every capability, forks, executes, and reports how its child ended. A launcher is needed
-because entering namespaces wants a process with one thread, and because dropping the bounding set must happen
-between entering and executing, where no command-line tool can stand.
+A program is started by a small launcher: this very file, run by a fresh interpreter. It enters namespaces, forks,
+gives up every capability, executes, and reports how its child ended. Namespaces want a process with one thread, and
+the bounding set can be dropped only between entering and executing, where no command-line tool can stand.
 
 Not covered: a process stuck in the kernel cannot be killed, that is an `InfraError`; output that a leftover of a
 program writes after the program's end is lost; kernels before 5.3 (no pidfd) cannot be used.
@@ -35,15 +34,13 @@ if __name__ != "__main__":  # the launcher starts with every command and takes o
     from prill.errors import InfraError
     from prill.sockets import Command, Ended
 
-PIECE = 1 << 18
+PIECE, NEW_UTS = 1 << 18, 0x04000000
 SET_DUMPABLE, SET_SECCOMP, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS = 4, 22, 24, 36, 38
-NEW_UTS = 0x04000000
 
 
 def _launch(plan: dict[str, Any]) -> None:
     """Enter, say `ready`, wait for a byte, fork, execute, say `ended STATUS`, live while there are orphans."""
     talk = plan["talk"]
-    os.set_inheritable(talk, False)
     try:
         _enter(plan["namespaces"])
     except OSError as problem:
@@ -56,12 +53,10 @@ def _launch(plan: dict[str, Any]) -> None:
     if child == 0:
         try:
             _become(plan)
-        except OSError as problem:
-            os.write(2, f"{problem.filename or plan['argv'][0]}: {problem.strerror}\n".encode(errors="replace"))
+        except Exception as problem:
+            os.write(2, f"{plan['argv'][0]}: {problem}\n".encode(errors="replace"))
             missing = isinstance(problem, FileNotFoundError | NotADirectoryError)
             os._exit(127 if missing else 126)  # what a shell answers
-        finally:
-            os._exit(126)
     nothing = os.open("/dev/null", os.O_RDWR)
     for stream in (0, 1, 2):  # else the pipes stay open for as long as we live
         os.dup2(nothing, stream)
@@ -74,20 +69,15 @@ def _launch(plan: dict[str, Any]) -> None:
             os.write(talk, f"ended {os.waitstatus_to_exitcode(how)}\n".encode())
 
 
-def _call(name: str, *arguments: int, needed: bool = True) -> bool:
-    """A C function that answers -1 and errno; False or an `OSError` if it does."""
-    if getattr(LIBC, name)(*map(ctypes.c_ulong, arguments)) != -1:
-        return True
-    if needed:
+def _call(name: str, *arguments: int, needed: bool = True) -> None:
+    """A C function that answers -1 and errno: an `OSError`, where success is needed."""
+    if getattr(LIBC, name)(*map(ctypes.c_ulong, arguments)) == -1 and needed:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), name)
-    return False
 
 
 def _enter(namespaces: dict[str, int] | None) -> None:
-    """Join the namespaces: their owner's first, the user's own last.
-
-    All processes of a run carry its mark, a UTS namespace: children inherit it, leaving it takes a capability.
-    """
+    """Join the namespaces: their owner's first, the user's own last. A new UTS namespace becomes the mark of all
+    processes of this run: children inherit it, leaving it takes a capability."""
     _call("prctl", SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # orphans come to us and can be found, unless we are outside
     if namespaces is None:
         return
@@ -113,8 +103,8 @@ def _become(plan: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (plan["processes"], plan["processes"]))
     if plan["namespaces"]:
         _call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # until the program replaces us, no one in the box looks inside
-        while _call("prctl", CAPBSET_DROP, plan["capability"], 0, 0, 0, needed=False):
-            plan["capability"] += 1  # up to the first one that the kernel does not know
+        for capability in range(64):  # more than any kernel knows
+            _call("prctl", CAPBSET_DROP, capability, 0, 0, 0, needed=False)
         _call("prctl", SET_NO_NEW_PRIVS, 1, 0, 0, 0)
         if code := (ctypes.c_uint64 * len(plan["filter"]))(*plan["filter"]):
             header = (ctypes.c_uint64 * 2)(len(code), ctypes.addressof(code))
@@ -146,19 +136,16 @@ def everyone() -> list[int]:
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
 
 
-def send(number: int, members: Callable[[], set[int]]) -> bool:
-    """Signal all of a set that is read anew, so that a recycled id never gets what was meant for another."""
-    handles = []
-    for pid in members():
-        with contextlib.suppress(OSError):
-            handles.append((pid, os.pidfd_open(pid)))
-    still = members() if handles else set()
-    for pid, handle in handles:
-        with contextlib.suppress(OSError):
-            if pid in still:
-                signal.pidfd_send_signal(handle, number)
-        os.close(handle)
-    return bool(still)
+def send(number: int, belongs: Callable[[int], bool]) -> bool:
+    """Signal every process that belongs, as it is found; true if there was one. Asked again once a handle is held, so
+    that a recycled id never gets what was meant for another."""
+    found = False
+    for pid in filter(belongs, everyone()):
+        with contextlib.suppress(OSError), os.fdopen(os.pidfd_open(pid)) as handle:
+            if belongs(pid):
+                found = True
+                signal.pidfd_send_signal(handle.fileno(), number)
+    return found
 
 
 class Output:
@@ -169,7 +156,7 @@ class Output:
         self.file = os.open(path, flags, 0o644)
         self.times = os.open(times, flags, 0o644) if times else None
         self.cap, self.kept, self.dropped = cap, 0, 0
-        self.problem: OSError | None = None
+        self.problem = ""
         self.pipe, self.end = os.pipe()
         os.set_blocking(self.pipe, False)
 
@@ -184,7 +171,7 @@ class Output:
             while rest:
                 rest = rest[os.write(self.file, rest) :]
         except OSError as problem:  # a full disk must not block the program: it goes on, we report it at the end
-            self.problem, self.cap, keep = problem, 0, b""
+            self.problem, self.cap, keep = f"cannot write a program's output: {problem}", 0, b""
         self.kept += len(keep)
         self.dropped += len(piece) - len(keep)
         return len(piece)
@@ -213,23 +200,21 @@ class Program:
         groups: Iterable[Path] = (),
         processes: int | None = None,
         syscalls: Iterable[int] = (),
-        members: Callable[[int, int], set[int]],
+        belongs: Callable[[int, int, int], bool],
         last_resort: Callable[[], None],
         kills: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`members` tells its living processes from the launcher's id and the mark; `last_resort` kills the whole
-        box; `kills` counts what the kernel killed for memory; `processes` is a limit by the per-user count,
-        `syscalls` a filter for seccomp."""
+        """`belongs` knows a living process of it by the launcher's id and the mark; `last_resort` kills all of the box;
+        `kills` counts what died for want of memory; `processes` is a per-user limit; `syscalls` a seccomp filter."""
         self._outputs, self._last_resort, self._kills = outputs, last_resort, kills
         self._killed_before = kills()
         self._done, self._lock, self._timed_out = threading.Event(), threading.Lock(), False
         self._signals: list[str] = []
-        self._code: int | None = None
+        self._code, self._wall, self._oom, self._problem = -1, 0.0, False, ""
         ours, talk = (end.detach() for end in socketpair())
         stdin, handles = _sealed(command.stdin), [os.open(group, os.O_WRONLY) for group in groups]
         plan: dict[str, Any] = {"argv": command.argv, "env": env, "cwd": command.cwd, "talk": talk}
-        plan |= {"processes": processes, "namespaces": namespaces, "groups": handles, "capability": 0}
-        plan["filter"] = list(syscalls)
+        plan |= {"processes": processes, "namespaces": namespaces, "groups": handles, "filter": [*syscalls]}
         handles += [talk, _sealed(marshal.dumps(plan))]
         self._launcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", __file__, str(handles[-1])],
@@ -249,17 +234,19 @@ class Program:
         self._thread = threading.Thread(target=self._listen, name="prill-listen", daemon=True)
         if word != "ready":
             self._listen()
-            raise InfraError(f"cannot start a program in the box: {rest or 'the launcher died'}")
+            raise InfraError(f"cannot start a program in the box: {rest or self._problem}")
         self._mark = os.open(f"/proc/{self._launcher.pid}/ns/uts", os.O_RDONLY)  # held: no other may get its number
         mark = os.fstat(self._mark).st_ino
-        self._members: Callable[[], set[int]] = lambda: members(self._launcher.pid, mark)
+        self._belongs: Callable[[int], bool] = lambda pid: belongs(pid, self._launcher.pid, mark)
         os.write(ours, b"!")
         self._thread.start()
 
     def _listen(self) -> None:
         """Move output as it comes, until the launcher says that the program is at its end."""
         ended = b""
-        with DefaultSelector() as selector:
+        with contextlib.ExitStack() as last:
+            last.callback(self._done.set)  # whatever happens, nobody waits for ever
+            selector = last.enter_context(DefaultSelector())
             for output in self._outputs:
                 selector.register(output.pipe, EVENT_READ, output)
             selector.register(self._talk, EVENT_READ)
@@ -269,26 +256,27 @@ class Program:
                         ended = self._talk.readline() or b"lost"
                     elif not key.data.take(self._since):
                         selector.unregister(key.fd)
-        self._wall = time.monotonic() - self._since
-        for output in self._outputs:
-            output.finish(self._since)
-        self._talk.close()
-        if ended.startswith(b"ended "):
-            self._code = int(ended.split()[1])
-        self._done.set()
+            self._wall, self._oom = time.monotonic() - self._since, self._kills() > self._killed_before
+            for output in self._outputs:
+                output.finish(self._since)
+                self._problem = self._problem or output.problem
+            self._talk.close()
+            if ended == b"lost":
+                self._problem = "the launcher of a program was killed"
+            else:
+                self._code = int(ended.split()[1])
 
     def poll(self) -> Ended | None:
         """How it ended, or `None` while it runs."""
         if not self._done.is_set():
             return None
-        for output in self._outputs:
-            if output.problem:
-                raise InfraError(f"cannot write a program's output: {output.problem}") from output.problem
+        if self._problem:
+            raise InfraError(self._problem)
         return Ended(
-            exit_code=None if self._code is None or self._code < 0 else self._code,
+            exit_code=None if self._code < 0 else self._code,
             signals=tuple(self._signals),
             timed_out=self._timed_out,
-            oom_killed=self._kills() > self._killed_before,
+            oom_killed=self._oom,
             wall_seconds=self._wall,
             output_bytes=sum(output.kept for output in self._outputs),
             dropped_bytes=sum(output.dropped for output in self._outputs),
@@ -309,37 +297,39 @@ class Program:
     def stop(self, grace_seconds: float = 5.0) -> Ended:
         """TERM to all its processes, KILL after the grace to those that are left. Idempotent."""
         with self._lock:
-            if send(signal.SIGTERM, self._members):
-                self._signals.append("TERM")
-            until = time.monotonic() + grace_seconds
-            while self._members() and time.monotonic() < until:
-                time.sleep(0.02)
-            self.kill()
+            self.kill(grace_seconds)
         ended = self.poll()
         assert ended
         return ended
 
-    def kill(self, patience: float = 5.0) -> None:
-        """KILL until nothing is left; what forks faster than we kill takes the whole box with it."""
-        since, last_resort = time.monotonic(), self._last_resort
-        while self._members() or not self._done.wait(0.02):
-            if send(signal.SIGKILL, self._members) and "KILL" not in self._signals:
+    def kill(self, grace_seconds: float | None = None) -> None:
+        """KILL until nothing is left, after TERM and a grace if there is one. What outruns us takes the box along."""
+        until = time.monotonic() + (grace_seconds or 0)
+        last_resort = threading.Timer((grace_seconds or 0) + 2, self._last_resort)
+        last_resort.start()
+        if grace_seconds is not None and send(signal.SIGTERM, self._belongs):
+            self._signals.append("TERM")
+        while time.monotonic() < until and any(map(self._belongs, everyone())):
+            time.sleep(0.02)
+        while (alive := send(signal.SIGKILL, self._belongs)) or not self._done.wait(0.02):
+            if alive and "KILL" not in self._signals:
                 self._signals.append("KILL")
-            if time.monotonic() > since + patience:
-                last_resort()
-            if time.monotonic() > since + 2 * patience:
-                raise InfraError(f"processes of the box cannot be killed: {sorted(self._members())}")
+            if time.monotonic() > until + 60:
+                raise InfraError("processes of the box cannot be killed")
+        if last_resort.finished.is_set() and "KILL" not in self._signals:
+            self._signals.append("KILL")
+        last_resort.cancel()
 
     def close(self) -> None:
         """Once its processes are dead: nothing of ours is left either."""
         self._launcher.wait()
         self._thread.join()
-        self._members = set  # the launcher's id and the mark may now become someone else's
+        self._belongs = lambda pid: False  # the launcher's id and the mark may now become someone else's
         os.close(self._mark)
 
     def over(self) -> bool:
         """True once nothing of it is left that could need us; it is closed then."""
-        if self._launcher.poll() is None or self._members():
+        if self._launcher.poll() is None or any(map(self._belongs, everyone())):
             return False
         self.close()
         return True
@@ -350,7 +340,7 @@ def _sealed(content: bytes) -> int:
     descriptor = os.memfd_create("prill", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     with os.fdopen(descriptor, "wb", closefd=False) as file:
         file.write(content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
+        file.seek(0)
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
     return descriptor
 
@@ -384,8 +374,7 @@ def carry_out(root: int, names: list[str], target: Path, max_bytes: int) -> None
     with _folder(root, names[:-1], make=False) as folder:
         found = os.open(names[-1], os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
     try:  # looked at before it is opened: opening a FIFO waits, opening a device may do anything
-        kind = os.fstat(found)
-        if not stat.S_ISREG(kind.st_mode):
+        if not stat.S_ISREG(os.fstat(found).st_mode):
             raise ValueError(f"not a regular file: {'/'.join(names)!r}")
         left = max_bytes
         with Path(f"/proc/self/fd/{found}").open("rb") as source, target.open("wb") as copy:

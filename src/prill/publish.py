@@ -20,7 +20,8 @@ from msgspec import DecodeError, json
 from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.pages import Copy, render
-from prill.record import Board, Run, Step
+from prill.record import Run, Step
+from prill.standings import Board
 from prill.story import Story, steps_of, tell
 
 MARKER = "prill-site.json"

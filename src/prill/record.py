@@ -1,7 +1,8 @@
-"""What is known after a run: outcome, steps, submission, measurements, findings, scores, standings.
+"""What is known after a run: outcome, steps, submission, measurements, findings.
 
 Each file of a run folder is one of these and names its schema. Missing is `None` beside a field that says why;
-it is never zero. What was decided before the run lives in `spec.py`.
+it is never zero. What was decided before the run lives in `spec.py`,
+what is computed from runs in `standings.py`.
 """
 
 from typing import Any, Literal
@@ -10,8 +11,9 @@ from msgspec import Struct
 
 from prill.spec import RunSpec
 
-Ended = Literal["finished", "failed", "time_limit", "killed", "oom_killed", "no_output"]
-"""How an agent's program ended. All of these are values and count; only `lost` (no outcome at all) is ours."""
+Ended = Literal["finished", "failed", "time_limit", "killed", "oom_killed", "no_output", "unknown"]
+"""How an agent's program ended. All of these are values and count; only `lost` (no outcome at all) is ours.
+`unknown`: a run that prill did not make, whose tree does not say."""
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +38,7 @@ class Outcome(Record, frozen=True, kw_only=True, tag="prill/outcome/1", tag_fiel
     exit_code: int | None
     signals: tuple[str, ...]
     """Signals that we sent, in order."""
-    wall_seconds: float
+    wall_seconds: float | None
     limit_seconds: float
     steps: int
     isolated: bool
@@ -100,11 +102,24 @@ class Mark(Record, frozen=True, kw_only=True):
     why: str = ""
 
 
+class Call(Record, frozen=True, kw_only=True):
+    """One tool call as the model wrote it."""
+
+    name: str
+    arguments: str
+    """Text that should be a JSON object, and may be anything."""
+
+
+Stop = Literal["stop", "length", "timeout", "refused", "empty"]
+"""How a reply ended, all of it the model's doing. `length`: cut off by its token limit, context window or our cap."""
+
+
 class Reply(Record, frozen=True, kw_only=True):
     """What came back for one request."""
 
     text: str
-    stop: Literal["stop", "length", "timeout", "refused", "server", "empty"]
+    stop: Stop
+    calls: tuple[Call, ...] = ()
     tokens: int | None = None
     seconds: float | None = None
 
@@ -119,21 +134,97 @@ class ItemMark(Record, frozen=True, kw_only=True):
     target: str
     stop: str
     tokens: int | None = None
+    seed: int | None = None
+    """Of the pass that it belongs to."""
+
+
+class Contract(Record, frozen=True, kw_only=True):
+    """How a benchmark's requests will be decoded, settled from files before the first of them is sent."""
+
+    engine: str
+    chat: bool
+    """Asked as messages; otherwise as plain text to be continued, for which no template is needed."""
+    family: str | None
+    """Of the architecture: decides the tool-call format, and nothing else here."""
+    template: Literal["submission", "suite"] | None
+    """Whose chat template is used; `None` where there is none, or none is needed."""
+    template_sha256: str | None
+    suite_template: str | None
+    """The text of a template that the suite prescribes."""
+    stop_ids: tuple[int, ...]
+    stop_tokens: tuple[str, ...]
+    """What those ids stand for, as far as the tokenizer says."""
+    context: int | None
+    """Tokens of prompt and reply together; `None` where no file says."""
+    max_tokens: int
+    """The most new tokens of a reply, as the server will really count them."""
+    sampling: dict[str, Any]
+    """What the server really applies, by its own names; a temperature of 0 is greedy."""
+    greedy: bool
+    ignored: tuple[str, ...] = ()
+    """Settings of the submission or the benchmark that this server does not apply, each with why."""
+    tools: bool = False
+    faults: tuple[Fault, ...] = ()
+
+
+class Judged(Record, frozen=True, kw_only=True):
+    """What a judge model made of all replies of a benchmark: the readings, and how they came about."""
+
+    official: float | None
+    """As the published scorer counts what could not be judged."""
+    robust: float | None
+    """`None`: something could not be judged that the score needs; `why` says what."""
+    why: str
+    n: int
+    """Items that the robust reading stands on."""
+    stderr: float | None
+    items: tuple["JudgedItem", ...]
+    numbers: dict[str, Any]
+    """What is shown beside the score: parts of it, missing verdicts, style."""
+    judge: dict[str, Any]
+    """The judge model, its settings, the digest of the prompts, calls, tokens and price."""
+
+
+class JudgedItem(Record, frozen=True, kw_only=True):
+    """One item: its value and each verdict it stands on."""
+
+    item: str
+    value: float | None
+    why: str
+    parts: tuple[dict[str, Any], ...]
+
+
+class Pass(Record, frozen=True, kw_only=True):
+    """One seed of a measurement: every item asked once."""
+
+    seed: int | None
+    value: float | None
+    official: float | None
+    robust: float | None
+    stderr: float | None
+    stops: dict[str, int]
+    log: str | None
+    """The eval log's file name beside this file."""
+    wall_seconds: float
 
 
 class Measurement(Record, frozen=True, kw_only=True, tag="prill/measurement/1", tag_field="schema"):
-    """One benchmark put to one sealed submission with one seed."""
+    """One benchmark put to one sealed submission, once for each of its seeds."""
 
     benchmark: str
     seed: int | None
-    state: Literal["measured", "unloadable"]
+    """`None` where nothing was seeded, or where there are several: then see `passes`."""
+    state: Literal["measured", "unloadable", "failed", "ungraded"]
+    """`failed`: no try of the evaluation gave a number. `ungraded`: our grader failed, and nothing follows."""
     why: str
     value: float | None
     """The reading that counts, in 0..1, over all items (errors stay in the denominator)."""
     official: float | None
     robust: float | None
     n: int
+    """Items; each is asked once for each seed."""
     stderr: float | None
+    """Between items and between seeds; see `exam.standard_error`."""
     stops: dict[str, int]
     items: tuple[ItemMark, ...]
     submission: str | None
@@ -141,9 +232,15 @@ class Measurement(Record, frozen=True, kw_only=True, tag="prill/measurement/1", 
     settings: dict[str, Any]
     """Engine, version, and the generation settings really used."""
     log: str | None
-    """The eval log's file name beside this file."""
+    """The first pass's eval log, by its file name beside this file."""
     wall_seconds: float
     isolated: bool
+    passes: tuple[Pass, ...] = ()
+    limit: int | None = None
+    """Only the first so many items were asked; `None`: all of them."""
+    contract: Contract | None = None
+    judged: Judged | None = None
+    """For a benchmark that a judge model marks."""
 
 
 class Citation(Record, frozen=True, kw_only=True):
@@ -174,6 +271,8 @@ class Judgement(Record, frozen=True, kw_only=True, tag="prill/judgement/1", tag_
     """All that one judge found in one run: one finding for each rule that it speaks to."""
 
     judge: str
+    version: str | None = None
+    """Which model, prompt or layout spoke, where the judge's name does not say it."""
     findings: tuple[Finding, ...]
     isolated: bool
     wall_seconds: float
@@ -192,69 +291,3 @@ class Run(Record, frozen=True, kw_only=True):
     judgements: tuple[Judgement, ...] = ()
     failures: tuple[Event, ...] = ()
     """Exceptions of ours that left a stage undone."""
-
-
-CellState = Literal["measured", "base", "zero", "held", "lost", "missing"]
-
-
-class Cell(Record, frozen=True, kw_only=True):
-    """One entrant on one model and benchmark with one seed: a value, or none, and always why."""
-
-    entrant: str
-    model: str
-    benchmark: str
-    seed: int
-    state: CellState
-    value: float | None
-    raw: float | None
-    """What was measured, even where policy does not let it count."""
-    n: int
-    stderr: float | None
-    why: str
-    rule: str | None
-    """The broken rule that decided, if one did."""
-    run: str | None
-    cites: tuple[Citation, ...] = ()
-
-
-class Attempt(Record, frozen=True, kw_only=True):
-    """One run that ever began, how it ended and whether it counts."""
-
-    run: str
-    entrant: str
-    model: str
-    benchmarks: tuple[str, ...]
-    seed: int
-    state: str
-    ended: str
-    counts: bool
-    why: str
-
-
-class Standing(Record, frozen=True, kw_only=True):
-    """One entrant's row: the headline and what it is made of."""
-
-    entrant: str
-    title: str
-    score: float | None
-    why: str
-    sd: float | None
-    """Sample SD over seeds (ddof 1); `None` below two seeds."""
-    seeds: int
-    cells: tuple[Cell, ...]
-    missing: int
-    held: int
-    imputed: int
-    lost: int
-
-
-class Board(Record, frozen=True, kw_only=True, tag="prill/standings/1", tag_field="schema"):
-    """A suite's standings, as computed from files at one moment."""
-
-    suite: str
-    title: str
-    suite_digest: str
-    standings: tuple[Standing, ...]
-    attempts: tuple[Attempt, ...]
-    expected: int
-    covered: int

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Literal, TypeVar
 
 # --- where the reply begins and ends (N1, N2) ---------------------------------------------------------------------
@@ -114,7 +115,7 @@ class Box:
     content: str
 
 
-_BRACES = re.compile(r"\\+(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
+_BRACES = re.compile(r"\\{1,4}(?:boxed|fbox)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
 _TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[^\s{}]")
 _NOT_BLANK = re.compile(r"\s{0,80}")
 
@@ -192,27 +193,27 @@ def _line(text: str, at: int, stop: int | None = None) -> str:
     return text[at:stop] if end < 0 else text[at:end]
 
 
-def _below(text: str, at: int) -> str:
-    """The first of the next few lines that holds more than wrappers."""
+def _below(text: str, at: int, stop: int | None) -> str:
+    """The first of the next few lines that holds more than wrappers, if the line ends before `stop`."""
+    at = text.find("\n", at, stop) + 1
     for _ in range(4):
-        at = text.find("\n", at) + 1
-        if not at:
-            return ""
-        line = _line(text, at)
-        if len(line) > 200 or unwrap(line):
+        line = _line(text, at) if at else ""
+        if not at or len(line) > 200 or unwrap(line):
             return line
+        at = text.find("\n", at) + 1
     return ""
 
 
 def _with_next(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], re.Match[str] | None]]:
     found = list(pattern.finditer(text))
-    return zip(found, [*found[1:], None], strict=True)
+    return zip_longest(found, found[1:])
 
 
 def _labels(text: str) -> Iterator[Marker]:
     for label, follows in _with_next(_LABEL, text):
-        line = _line(text, label.end(), follows.start() if follows else None)
-        below = "" if len(line) > 200 or unwrap(line) else _below(text, label.end())
+        stop = follows.start() if follows else None
+        line = _line(text, label.end(), stop)
+        below = "" if len(line) > 200 or unwrap(line) else _below(text, label.end(), stop)
         yield Marker("label", label.start(), line, below)
 
 
@@ -241,13 +242,19 @@ def markers(reply: str) -> list[Marker]:
     return sorted(found, key=lambda marker: marker.start)
 
 
+def next_item(reply: str, at: int) -> int:
+    """Where, behind a place, a line starts a new item (`Question:`, `Human:` …), which ends the reply (N3)."""
+    fresh = _NEW_ITEM.search(reply, at)
+    return fresh.start() if fresh else len(reply)
+
+
 Value = TypeVar("Value")
 
 
 def last_marked(reply: str, read: Callable[[Marker], Value | None]) -> Value | None:
     """What `read` makes of the last marker from which it can read something (A2).
 
-    Once a marker has been read, a line that starts a new item (`Question:`, `Human:` …) ends the reply (N3).
+    Once a marker has been read, a new item ends the reply (N3).
     """
     value: Value | None = None
     end = len(reply)
@@ -258,8 +265,7 @@ def last_marked(reply: str, read: Callable[[Marker], Value | None]) -> Value | N
         if got is None:
             continue
         if value is None:
-            fresh = _NEW_ITEM.search(reply, marker.start)
-            end = fresh.start() if fresh else end
+            end = next_item(reply, marker.start)
         value = got
     return value
 

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +22,12 @@ from prill.catalog import Catalog
 from prill.errors import InfraError, PrillError
 from prill.folder import RunFolder, create, folders
 from prill.plan import plan
-from prill.record import Board, Run
+from prill.record import Run
 from prill.score import board, seeds_of
-from prill.spec import Key, RunSpec, Suite, decisions, key
+from prill.scrutiny import scrutinise
+from prill.spec import Entrant, Key, RunSpec, Suite, decisions, key
 from prill.stages import judge, measure, seal, solve
+from prill.standings import Board
 
 STAGES: tuple[tuple[str, ModuleType], ...] = (("solve", solve), ("seal", seal), ("measure", measure), ("judge", judge))
 
@@ -58,16 +60,26 @@ def carry(run: RunFolder, catalog: Catalog, tell: Tell) -> None:
 # --- a suite -----------------------------------------------------------------------------------------------
 
 
-def expected(catalog: Catalog, suite: Suite, entrants: Sequence[str], seeds: Sequence[int]) -> list[RunSpec]:
-    """The specs that a suite plans for these entrants and seeds, from definitions as they are now."""
+def expected(
+    catalog: Catalog,
+    suite: Suite,
+    entrants: Sequence[str],
+    seeds: Sequence[int],
+    imported: Mapping[str, Entrant] | None = None,
+) -> list[RunSpec]:
+    """The specs that a suite plans for these entrants and seeds, from definitions as they are now.
+
+    `imported`: entrants of runs that prill did not make, which no definition names.
+    """
+    known = imported or {}
     return plan(
         suite,
-        entrants=[catalog.entrant(name) for name in entrants],
+        entrants=[known.get(name) or catalog.entrant(name) for name in entrants],
         models=[catalog.model(name) for name in suite.models],
         benchmarks=[catalog.benchmark(name) for name in suite.benchmarks],
         prompt=catalog.prompt(suite.prompt),
         seeds=seeds,
-        digests=catalog.digests,
+        digests=catalog.digests | {f"entrants/{name}": "imported" for name in known},
     )
 
 
@@ -159,9 +171,19 @@ def carry_all(
 
 
 def board_of(
-    catalog: Catalog, name: str, parent: Path, *, partial: bool, sandbox: str | None = None
+    catalog: Catalog,
+    name: str,
+    parent: Path,
+    *,
+    partial: bool,
+    sandbox: str | None = None,
+    resamples: int = 0,
+    seed: int = 0,
 ) -> tuple[Board, list[Run]]:
-    """A suite's standings from the run folders below `parent`, and those runs."""
+    """A suite's standings from the run folders below `parent`, and those runs.
+
+    With `resamples` the standings carry what their headlines hang on, drawn with that seed.
+    """
     if not parent.is_dir():
         raise InfraError(f"{parent}: no such folder of runs; `prill run --suite {name} --runs {parent}` makes it")
     suite = catalog.suite(name)
@@ -169,8 +191,17 @@ def board_of(
         suite = replace(suite, sandbox=sandbox)
     runs = [run for folder in folders(parent) if (run := folder.read()).spec.suite == name]
     entrants = [*suite.entrants, *sorted({run.spec.entrant.name for run in runs} - set(suite.entrants))]
+    imported = {run.spec.entrant.name: run.spec.entrant for run in runs if run.spec.origin}
     specs = [
-        spec for entrant in entrants for spec in expected(catalog, suite, [entrant], seeds_of(suite, runs, entrant))
+        spec
+        for entrant in entrants
+        for spec in expected(catalog, suite, [entrant], seeds_of(suite, runs, entrant), imported)
     ]
-    digest = catalog.digests[f"suites/{name}"]
-    return board(suite, specs, runs, digest=digest, partial=partial), runs
+    made = board(suite, specs, runs, digest=catalog.digests[f"suites/{name}"], partial=partial)
+    if resamples:
+        import numpy
+
+        chance = numpy.random.default_rng(seed)
+        made = scrutinise(made, suite, specs, runs, chance, partial=partial, resamples=resamples)
+        made = replace(made, seed=seed)
+    return made, runs

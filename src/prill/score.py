@@ -1,20 +1,37 @@
 """Specs, runs and a suite's policy → cells with reasons → standings. Pure: the same files give the same board.
 
-Every cell is a value, or none, and always says why. Missing is `None`; it is never zero. A required judge that has
-not spoken, or that says *unknown*, holds the cell. Nothing is dropped: each run that ever began is in `attempts`.
+Every cell is a value, or none, and always says why. Missing is `None`; it is never zero. A judge or a verdict that the
+suite requires and that is not there, or says *unknown*, holds the cell. Nothing is dropped: each run that ever began
+is in `attempts`.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
+from typing import Any, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from prill.record import Attempt, Board, Cell, CellState, Finding, Measurement, Run, Standing
-from prill.spec import Effect, Key, RunSpec, Suite, decided, key
+from prill import tally
+from prill.record import Finding, Measurement, Run
+from prill.selection import choose, seeds_of, totals
+from prill.spec import Effect, Key, Reference, RunSpec, Suite, key
+from prill.standings import Attempt, Board, Cell, CellState, Era, Standing
+from prill.why import alerts, why_zero
 
-NO_SUBMISSION, BROKEN = "no_submission", "broken_submission"
-"""The two rules that sealing and loading decide, not a judge."""
+__all__ = ["board", "decide", "seed_scores", "seeds_of", "totals"]
+
+NO_RUN, NO_SUBMISSION, BROKEN, EVALUATION_FAILED = (
+    "no_run",
+    "no_submission",
+    "broken_submission",
+    "evaluation_failed",
+)
+"""The rules that planning, sealing and measuring decide, not a judge."""
+OWN_RULES = (NO_RUN, NO_SUBMISSION, BROKEN, EVALUATION_FAILED)
+GRAVITY: tuple[Effect, ...] = ("hold", "zero", "base")
+"""Of several broken rules the first of these decides."""
 
 
 def board(
@@ -32,10 +49,15 @@ def board(
         tried[entry.entrant, entry.model, entry.benchmarks, entry.seed].append(entry)
     cells: dict[str, list[Cell]] = defaultdict(list)
     titles: dict[str, str] = {}
+    references = {(row.model, row.benchmark): row for row in suite.references}
     for spec in expected:
         titles[spec.entrant.name] = spec.entrant.title
-        cells[spec.entrant.name] += cells_of(suite, spec, counting.get(key(spec), []), tried.get(key(spec), []))
+        cells[spec.entrant.name] += cells_of(
+            suite, references, spec, counting.get(key(spec), []), tried.get(key(spec), [])
+        )
     rows = [standing(suite, name, titles[name], entries, partial=partial) for name, entries in cells.items()]
+    places = tally.ranks({row.entrant: row.score for row in rows if row.score is not None})
+    rows = [replace(row, rank=places.get(row.entrant), of=len(places)) for row in rows]
     rows.sort(key=lambda row: (row.score is None, -(row.score or 0.0), row.entrant))
     every = [cell for row in rows for cell in row.cells]
     return Board(
@@ -46,83 +68,91 @@ def board(
         attempts=tuple(sorted(attempts, key=lambda attempt: attempt.run)),
         expected=len(every),
         covered=sum(cell.value is not None for cell in every),
+        wallet=suite.budget.usd,
     )
 
 
-def choose(suite: Suite, expected: list[RunSpec], runs: list[Run]) -> tuple[list[Attempt], dict[Key, list[Run]]]:
-    """Which runs count for which cell and seed, and for every other one why it does not."""
-    planned = {key(spec): spec for spec in expected}
-    ready: dict[Key, list[Run]] = defaultdict(list)
-    verdicts: dict[str, tuple[bool, str]] = {}
-    for run in sorted(runs, key=lambda run: (run.began or 0.0, run.spec.id)):
-        spec = planned.get(key(run.spec))
-        if spec is None:
-            verdicts[run.spec.id] = False, "not a cell of this suite as it is now defined or asked for"
-        elif changed := differences(spec, run.spec):
-            verdicts[run.spec.id] = False, f"made under other decisions ({', '.join(changed)})"
-        elif run.state == "lost":
-            verdicts[run.spec.id] = False, "lost: solving began and never ended; another run takes its place"
-        elif run.state != "done":
-            verdicts[run.spec.id] = False, unfinished(run)
-        else:
-            ready[key(run.spec)].append(run)
-    counting = {cell: select(suite, candidates) for cell, candidates in ready.items()}
-    for cell, candidates in ready.items():
-        for run in candidates:
-            counts = run in counting[cell]
-            rule = f"selection rule: {suite.score.selection}"
-            verdicts[run.spec.id] = counts, rule if counts else f"superseded ({rule})"
-    return [attempt(run, *verdicts[run.spec.id]) for run in runs], counting
+# --- one run in one benchmark ----------------------------------------------------------------------------------
 
 
-def unfinished(run: Run) -> str:
-    """Why a run that is neither lost nor done has no number yet."""
-    if run.failures:
-        last = run.failures[-1]
-        return f"stage {last.stage} failed on our side: {last.detail.get('why', 'see events.jsonl')}"
-    return {"planned": "not begun", "running": "solving now"}.get(run.state, "a later stage is not done")
+class Reading(Struct, frozen=True, kw_only=True):
+    """What is known of one run in one benchmark, before policy has its say."""
+
+    submission: Literal["sealed", "absent", "broken"] = "sealed"
+    submission_why: str = ""
+    number: Any = None
+    """What the evaluation wrote, as it was found."""
+    failed: str = ""
+    """Why the evaluation failed: this voids whatever number it wrote."""
+    ungraded: str = ""
+    """Why our grader failed: nothing follows about the submission."""
+    broken: tuple[tuple[str, str], ...] = ()
+    """(rule, why) of what the judges found broken."""
+    unknown: tuple[tuple[str, str], ...] = ()
+    silent: tuple[str, ...] = ()
+    """Judges and rules without a word that the suite requires."""
+    ran: bool = True
 
 
-def select(suite: Suite, runs: list[Run]) -> list[Run]:
-    """The runs of one cell and seed that count, of those given in the order they began."""
-    if suite.score.selection == "mean":
-        return runs
-    if suite.score.selection == "best":
-        return [max(runs, key=lambda run: fmean([m.value or 0.0 for m in run.measurements] or [0.0]))]
-    return [runs[0] if suite.score.selection == "first" else runs[-1]]
+class Ruling(Struct, frozen=True, kw_only=True):
+    """What policy makes of a reading."""
+
+    state: CellState
+    rule: str | None
+    why: str
 
 
-def attempt(run: Run, counts: bool, why: str) -> Attempt:
-    """One line of the ledger."""
-    entrant, model, benchmarks, seed = key(run.spec)
-    return Attempt(
-        run=run.spec.id,
-        entrant=entrant,
-        model=model,
-        benchmarks=benchmarks,
-        seed=seed,
-        state=run.state,
-        ended=run.outcome.ended if run.outcome else run.state,
-        counts=counts,
-        why=why,
-    )
+def decide(policy: Mapping[str, Effect], reading: Reading) -> Ruling:
+    """The state of a cell. Of several broken rules the gravest effect decides; a rule without policy holds."""
+    if not reading.ran:
+        state = {"base": "base", "zero": "zero"}.get(policy.get(NO_RUN, "hold"), "missing")
+        return Ruling(state=state, rule=NO_RUN if state != "missing" else None, why="no run yet")  # type: ignore[arg-type]
+    if reading.ungraded:
+        return Ruling(state="held", rule=None, why=f"grading error, ours to repair: {reading.ungraded}")
+    found = [*own_faults(reading), *reading.broken]
+    broken = [(rule, why) for rule, why in found if effect(policy, rule) != "none"]
+    if broken:
+        rule, why = min(broken, key=lambda fault: GRAVITY.index(effect(policy, fault[0])))
+        effects: dict[Effect, CellState] = {"hold": "held", "zero": "zero", "base": "base"}
+        return Ruling(state=effects[effect(policy, rule)], rule=rule, why=why)
+    if own := own_faults(reading):
+        return Ruling(state="missing", rule=own[0][0], why=own[0][1])
+    if reading.silent:
+        return Ruling(state="held", rule=None, why=f"required judge without a verdict: {', '.join(reading.silent)}")
+    unknown = [(rule, why) for rule, why in reading.unknown if effect(policy, rule) != "none"]
+    if unknown:
+        return Ruling(state="held", rule=unknown[0][0], why=f"{unknown[0][0]}: {unknown[0][1]}")
+    return Ruling(state="measured", rule=None, why="measured")
 
 
-def differences(now: RunSpec, then: RunSpec) -> list[str]:
-    """Names of the decisions that differ, such as `budget.hours`."""
-    new, old = decided(now), decided(then)
-    names = []
-    for field in new:
-        if new[field] != old[field]:
-            inner = new[field] if isinstance(new[field], dict) else {}
-            names += [f"{field}.{part}" for part in inner if inner[part] != old[field].get(part)] or [field]
-    return names
+def own_faults(reading: Reading) -> list[tuple[str, str]]:
+    """What is wrong with a run without any judge: at most one (rule, why)."""
+    if reading.submission == "absent":
+        return [(NO_SUBMISSION, reading.submission_why)]
+    if reading.submission == "broken":
+        return [(BROKEN, f"the submission is broken: {reading.submission_why}")]
+    if reading.failed:
+        return [(EVALUATION_FAILED, f"the evaluation failed: {reading.failed}")]
+    if tally.number(reading.number) is None:
+        return [(EVALUATION_FAILED, f"the evaluation gave {reading.number!r}, which is no number in 0..1")]
+    return []
 
 
-# --- cells -------------------------------------------------------------------------------------------------
+def effect(policy: Mapping[str, Effect], rule: str) -> Effect:
+    """What breaking a rule does; a rule that the policy does not name holds the cell until a person looks."""
+    return policy.get(rule, "hold")
 
 
-def cells_of(suite: Suite, spec: RunSpec, runs: list[Run], attempts: list[Attempt]) -> list[Cell]:
+# --- cells -----------------------------------------------------------------------------------------------------
+
+
+def cells_of(
+    suite: Suite,
+    references: Mapping[tuple[str, str], Reference],
+    spec: RunSpec,
+    runs: list[Run],
+    attempts: list[Attempt],
+) -> list[Cell]:
     """One cell for each benchmark of a spec, out of the runs that count for it; `attempts` are all that were made."""
     cells = []
     for benchmark in spec.benchmarks:
@@ -140,133 +170,140 @@ def cells_of(suite: Suite, spec: RunSpec, runs: list[Run], attempts: list[Attemp
             rule=None,
             run=None,
         )
+        reference = references.get((spec.model.name, benchmark.name))
         if runs:
-            cells.append(mean_of([cell_of(suite, empty, run) for run in runs]))
-        else:
+            cells.append(mean_of([cell_of(suite, reference, empty, run) for run in runs]))
+        elif attempts:
             cells.append(without_run(empty, attempts))
+        else:
+            cells.append(settled(suite, reference, empty, decide(suite.policy, Reading(ran=False))))
     return cells
 
 
 def without_run(empty: Cell, attempts: list[Attempt]) -> Cell:
     """A cell for which no run counts: lost if all that was tried is lost, else missing."""
-    if not attempts:
-        return empty
     last = attempts[-1]
     state: CellState = "lost" if all(entry.state == "lost" for entry in attempts) else "missing"
     return replace(empty, state=state, why=last.why, run=last.run)
 
 
-def cell_of(suite: Suite, empty: Cell, run: Run) -> Cell:
+def cell_of(suite: Suite, reference: Reference | None, empty: Cell, run: Run) -> Cell:
     """What one finished run earns in one benchmark."""
     measured = next((m for m in run.measurements if m.benchmark == empty.benchmark), None)
-    cell = replace(empty, run=run.spec.id)
+    cell = replace(empty, run=run.spec.id, era=era_of(suite, run))
     if run.submission is None or measured is None:
         return replace(cell, why="a stage of this run is not done")
-    cell = replace(cell, raw=measured.value, n=measured.n, stderr=measured.stderr)
-    if run.submission.state == "absent":
-        return apply(suite, cell, NO_SUBMISSION, in_words(run))
-    if run.submission.state == "broken" or measured.state == "unloadable":
-        why = run.submission.why if run.submission.state == "broken" else measured.why
-        return apply(suite, cell, BROKEN, f"the submission is broken: {why}")
-    return judged(suite, cell, measured, run)
-
-
-def in_words(run: Run) -> str:
-    """Why there is no submission."""
-    ended = f"; the agent's run: {run.outcome.why}" if run.outcome else ""
-    return f"no submission: {run.submission.why if run.submission else 'nothing was sealed'}{ended}"
-
-
-def judged(suite: Suite, cell: Cell, measured: Measurement, run: Run) -> Cell:
-    """A measured cell after the judges: held if one is missing or cannot tell, else the gravest broken rule decides."""
-    spoken = {judgement.judge for judgement in run.judgements}
-    silent = [judge for judge in suite.judges if judge not in spoken]
-    if silent:
-        return replace(cell, state="held", why=f"required judge without a verdict: {', '.join(silent)}")
+    cell = replace(cell, raw=tally.number(measured.value), n=measured.n, stderr=measured.stderr)
     findings = [finding for judgement in run.judgements for finding in judgement.findings]
-    broken = [f for f in findings if f.verdict == "broken" and effect(suite, f.rule) != "none"]
-    unknown = [f for f in findings if f.verdict == "unknown" and effect(suite, f.rule) != "none"]
-    if broken:
-        gravest = min(broken, key=lambda f: ("hold", "zero", "base").index(effect(suite, f.rule)))
-        return replace(apply(suite, cell, gravest.rule, gravest.why), cites=gravest.citations)
-    if unknown:
-        return replace(
-            cell,
-            state="held",
-            rule=unknown[0].rule,
-            why=f"{unknown[0].rule}: {unknown[0].why}",
-            cites=unknown[0].citations,
-        )
-    value = scaled(suite, measured.value, run, cell.benchmark)
-    return replace(cell, state="measured", value=value, why=kept(findings))
+    ruling = decide(suite.policy, reading_of(suite, run, measured, findings))
+    cell = settled(suite, reference, cell, ruling)
+    decided_by = next((f for f in findings if f.rule == ruling.rule and f.verdict != "kept"), None)
+    if decided_by is not None:
+        cell = replace(cell, cites=decided_by.citations)
+    if cell.raw is None:
+        return cell
+    test = next(test for test in run.spec.benchmarks if test.name == empty.benchmark)
+    free = None if suite.score.scale == "raw" else tally.rescale(cell.raw, test.floor, test.ceiling)
+    noticed = alerts(measured, empty.model, suite.references)
+    cell = replace(cell, unclamped=free, alerts=noticed)
+    if ruling.state != "measured":
+        return cell
+    below = "" if free is None or free > 0 else why_zero(measured, test.floor)
+    value = cell.raw if free is None else tally.clamp(free)
+    return replace(cell, value=value, why=kept(run, findings), zero_because=below)
 
 
-def kept(findings: list[Finding]) -> str:
+def reading_of(suite: Suite, run: Run, measured: Measurement, findings: list[Finding]) -> Reading:
+    """A finished run as `decide` wants it."""
+    submission = run.submission
+    assert submission is not None
+    state, why = submission.state, submission.why
+    if state == "absent":
+        why = f"no submission: {why}" + (f"; the agent's run: {run.outcome.why}" if run.outcome else "")
+    elif measured.state == "unloadable" and state == "sealed":
+        state, why = "broken", measured.why
+    spoken = {judgement.judge for judgement in run.judgements}
+    judged = {finding.rule for finding in findings}
+    origin = run.spec.origin
+    judges = [judge for judge in suite.judges if judge not in spoken] if origin is None else []
+    rules = [rule for rule in suite.verdicts if rule not in judged and (origin is None or rule not in origin.exempt)]
+    return Reading(
+        submission=state,
+        submission_why=why,
+        number=measured.value,
+        failed=measured.why if measured.state == "failed" else "",
+        ungraded=measured.why if measured.state == "ungraded" else "",
+        broken=tuple((f.rule, f.why) for f in findings if f.verdict == "broken"),
+        unknown=tuple((f.rule, f.why) for f in findings if f.verdict == "unknown"),
+        silent=(*judges, *rules),
+    )
+
+
+def settled(suite: Suite, reference: Reference | None, cell: Cell, ruling: Ruling) -> Cell:
+    """A cell after a ruling; where there is no base score to fall back to, it is held instead."""
+    if ruling.state == "base" and suite.score.scale == "raw":
+        if reference is None:
+            return replace(cell, state="held", rule=ruling.rule, why=f"{ruling.why}; no base score to fall back to")
+        return replace(cell, state="base", value=reference.base, rule=ruling.rule, why=ruling.why)
+    imputed = ruling.state in ("base", "zero")
+    return replace(cell, state=ruling.state, value=0.0 if imputed else None, rule=ruling.rule, why=ruling.why)
+
+
+def kept(run: Run, findings: list[Finding]) -> str:
     """What a measured cell rests on."""
     rules = sorted({finding.rule for finding in findings if finding.verdict == "kept"})
-    return f"measured; kept: {', '.join(rules)}" if rules else "measured; no rule was judged"
+    exempt = "".join(f"; {rule}: {why}" for rule, why in (run.spec.origin.exempt if run.spec.origin else {}).items())
+    return (f"measured; kept: {', '.join(rules)}" if rules else "measured; no rule was judged") + exempt
 
 
-def effect(suite: Suite, rule: str) -> Effect:
-    """What breaking a rule does; a rule that the policy does not name holds the cell until a person looks."""
-    return suite.policy.get(rule, "hold")
-
-
-def apply(suite: Suite, cell: Cell, rule: str, why: str) -> Cell:
-    """A cell after policy."""
-    match effect(suite, rule):
-        case "zero":
-            return replace(cell, state="zero", value=0.0, rule=rule, why=why)
-        case "base":
-            reference = next(
-                (r for r in suite.references if (r.model, r.benchmark) == (cell.model, cell.benchmark)), None
-            )
-            if reference is None:
-                return replace(cell, state="held", rule=rule, why=f"{why}; no base score to fall back to")
-            return replace(
-                cell, state="base", value=0.0 if suite.score.scale != "raw" else reference.base, rule=rule, why=why
-            )
-        case _:
-            return replace(cell, state="held", rule=rule, why=why)
-
-
-def scaled(suite: Suite, value: float | None, run: Run, benchmark: str) -> float | None:
-    """Raw, or floor-to-ceiling clamped to 0..1."""
-    if value is None or suite.score.scale == "raw":
-        return value
-    test = next(test for test in run.spec.benchmarks if test.name == benchmark)
-    return min(1.0, max(0.0, (value - test.floor) / (test.ceiling - test.floor)))
+def era_of(suite: Suite, run: Run) -> Era:
+    """Under which rules a run was made and judged."""
+    spoken = [f"{j.judge} ({j.version})" if j.version else j.judge for j in run.judgements]
+    return Era(saw=f"{run.spec.prompt.name}: {', '.join(run.spec.rules)}", judged=suite.name, judges=tuple(spoken))
 
 
 def mean_of(cells: list[Cell]) -> Cell:
-    """One cell out of several runs of it: the mean where all have a value, else the first that has none."""
+    """One cell out of several runs of it: the mean where all have a value, else the first that has none.
+
+    It is measured only if every run is; what policy put in for one of them is kept apart in `measured`.
+    """
     for cell in cells:
         if cell.value is None:
             return cell
-    first = cells[0]
     if len(cells) == 1:
-        return first
-    value = fmean(cell.value for cell in cells if cell.value is not None)
-    return replace(first, value=value, stderr=None, why=f"mean of {len(cells)} runs; first: {first.why}")
+        return cells[0]
+    shown = next((cell for cell in cells if cell.state != "measured"), cells[0])
+    own = [cell.value for cell in cells if cell.state == "measured" and cell.value is not None]
+    raws = [cell.raw for cell in cells if cell.raw is not None]
+    return replace(
+        shown,
+        value=fmean(cell.value for cell in cells if cell.value is not None),
+        raw=fmean(raws) if len(raws) == len(cells) else None,
+        measured=fmean(own) if own else None,
+        stderr=None,
+        why=f"mean of {len(cells)} runs, {len(own)} of them measured; {shown.run}: {shown.why}",
+        alerts=tuple(dict.fromkeys(alert for cell in cells for alert in cell.alerts)),
+    )
 
 
-# --- standings ---------------------------------------------------------------------------------------------
+# --- standings -------------------------------------------------------------------------------------------------
 
 
 def standing(suite: Suite, name: str, title: str, cells: list[Cell], *, partial: bool) -> Standing:
-    """One entrant's row: per seed the weighted sum per model averaged over models, then mean and SD over seeds."""
+    """One entrant's row: per seed the weighted sum over benchmarks' means, then mean and SD over seeds."""
     holes = [cell for cell in cells if cell.value is None]
-    by_seed: dict[int, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        by_seed[cell.seed].append(cell)
-    whole = {seed: entries for seed, entries in by_seed.items() if all(cell.value is not None for cell in entries)}
-    scores = [weighted(suite, entries) for entries in whole.values()]
+    by_seed = seed_scores(suite, cells)
+    scores = [score for score in by_seed.values() if score is not None]
     counted = bool(scores) and (not holes or partial)
+    ran = [cell for cell in cells if cell.run is not None and cell.state not in ("lost", "missing")]
+    flagged = [cell for cell in ran if cell.rule is not None and cell.rule not in OWN_RULES]
+    raws = [cell.raw for cell in cells if cell.raw is not None]
+    whole = len(raws) == len(cells) and bool(cells)
     return Standing(
         entrant=name,
         title=title,
         score=fmean(scores) if counted else None,
-        why=headline_why(cells, holes, len(whole), len(by_seed), counted=counted),
+        why=headline_why(cells, holes, len(scores), len(by_seed), counted=counted),
         sd=stdev(scores) if counted and len(scores) > 1 else None,
         seeds=len(scores) if counted else 0,
         cells=tuple(cells),
@@ -274,16 +311,31 @@ def standing(suite: Suite, name: str, title: str, cells: list[Cell], *, partial:
         held=sum(cell.state == "held" for cell in cells),
         imputed=sum(cell.state in ("base", "zero") for cell in cells),
         lost=sum(cell.state == "lost" for cell in cells),
+        raw_mean=fmean(raws) if whole else None,
+        harmonic_mean=tally.harmonic(raws) if whole else None,
+        clean=clean(suite, cells),
+        flag_rate=len(flagged) / len(ran) if ran else None,
     )
 
 
-def weighted(suite: Suite, cells: list[Cell]) -> float:
-    """Weighted sum over benchmarks for each model, then the mean over models. Every cell has a value."""
-    sums: dict[str, float] = defaultdict(float)
+def seed_scores(suite: Suite, cells: Iterable[Cell]) -> dict[int, float | None]:
+    """Each seed's weighted score; none where one of its cells has no value."""
+    grids: dict[int, dict[str, dict[str, float | None]]] = defaultdict(lambda: defaultdict(dict))
     for cell in cells:
-        if cell.value is not None:
-            sums[cell.model] += suite.score.weights[cell.benchmark] * cell.value
-    return fmean(sums.values())
+        grids[cell.seed][cell.model][cell.benchmark] = cell.value
+    return {seed: tally.weighted(suite.score.weights, grid) for seed, grid in grids.items()}
+
+
+def clean(suite: Suite, cells: Iterable[Cell]) -> float | None:
+    """The headline's formula over measured cells only; none where a benchmark has no measured cell."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for cell in cells:
+        own = cell.measured if cell.measured is not None else cell.value if cell.state == "measured" else None
+        if own is not None:
+            values[cell.benchmark].append(own)
+    if set(values) != set(suite.score.weights):
+        return None
+    return tally.added(weight * fmean(values[benchmark]) for benchmark, weight in suite.score.weights.items())
 
 
 def headline_why(cells: list[Cell], holes: list[Cell], whole: int, seeds: int, *, counted: bool) -> str:
@@ -295,24 +347,3 @@ def headline_why(cells: list[Cell], holes: list[Cell], whole: int, seeds: int, *
     first = holes[0]
     place = f" ({first.model}/{first.benchmark}, seed {first.seed})" if len(cells) > 1 else ""
     return f"no score: {len(holes)} of {len(cells)} cells have no value; {first.state}{place}: {first.why}"
-
-
-def seeds_of(suite: Suite, runs: Iterable[Run], entrant: str) -> list[int]:
-    """The seeds that an entrant's row covers: those it has runs for, filled up to the suite's number from 0."""
-    seen = {run.spec.seed for run in runs if run.spec.suite == suite.name and run.spec.entrant.name == entrant}
-    fill = (seed for seed in range(suite.seeds + len(seen)) if seed not in seen)
-    while len(seen) < suite.seeds:
-        seen.add(next(fill))
-    return sorted(seen)
-
-
-def totals(rows: Board) -> Mapping[str, int]:
-    """How many attempts ended in each way, and how many count."""
-    count: dict[str, int] = defaultdict(int)
-    for entry in rows.attempts:
-        count[entry.ended] += 1
-    return {
-        "began": len(rows.attempts),
-        "count": sum(entry.counts for entry in rows.attempts),
-        **dict(sorted(count.items())),
-    }

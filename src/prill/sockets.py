@@ -3,14 +3,14 @@
 A plug-in is one file that ends in `plugin = …`; it is found by its kind (the folder) and its name (the file).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from prill.record import Finding, Mark, Reply, Run, Step
+from prill.record import Contract, Finding, Judged, Mark, Reply, Run, Step
 from prill.spec import BaseModel, Entrant
 
 
@@ -149,10 +149,16 @@ class Endpoint(Value, frozen=True, kw_only=True):
 class Engine(Protocol):
     """Makes a model folder answer over an OpenAI-compatible endpoint, inside a box."""
 
-    def serve(self, submission: str, model: BaseModel, box: Box, logs: Path) -> AbstractContextManager[Endpoint]:
-        """Serve the folder at that path of the box. Ready means one finished generation.
+    def folders(self) -> tuple[Path, ...]:
+        """Host folders that the box must have for this engine, beside our own interpreter's."""
 
-        Raises `NotServed` with the server's last words; whose fault that is, the stage finds out.
+    def serve(
+        self, submission: str, model: BaseModel, box: Box, logs: Path, contract: Contract | None = None
+    ) -> AbstractContextManager[Endpoint]:
+        """Serve the folder at that path of the box, under a contract or as the folder itself says.
+
+        Ready means one finished generation. When the context ends, nothing of the server runs any more. Raises
+        `NotServed` with the server's last words; whose fault that is, the stage finds out.
         """
 
 
@@ -173,6 +179,52 @@ class Grader(Protocol):
     """Marks one reply. Raises if it cannot mark; that is never the model's zero."""
 
     def __call__(self, reply: Reply, item: Item) -> Mark: ...
+
+
+class Inquiry(Value, frozen=True, kw_only=True):
+    """What a judge model is asked, in a conversation of its own."""
+
+    user: str
+    system: str | None = None
+
+
+class Opinion(Value, frozen=True, kw_only=True):
+    """What came of one inquiry."""
+
+    value: Any
+    """What the reader made of the reply; `None` where no try brought a reply that it could read."""
+    text: str
+    """The last reply, as it came."""
+    why: str
+    """Why there is no value; empty where there is one."""
+    tries: int
+
+
+class Ask(Protocol):
+    """Asks a judge model. All that is spent on judging goes through one of these."""
+
+    model: str
+
+    def __call__(self, inquiries: Sequence[Inquiry], read: Callable[[str], Any]) -> list[Opinion]:
+        """Ask all of them, some at a time; one opinion for each, in their order.
+
+        `read` is total and gives `None` for a reply that says nothing; it is then asked for again, some times.
+        Raises `InfraError` where the judge model cannot be asked at all.
+        """
+
+    def spent(self) -> dict[str, Any]:
+        """The model, its settings, and calls, tokens and price since this was made; unknown is `None` with why."""
+
+
+class AskingGrader(Protocol):
+    """Marks all replies of a benchmark together, by asking. `asks` tells it from a `Grader`, which has no such field.
+
+    A verdict that is missing is never the model's zero: it is counted and, where the score needs it, holds the score.
+    """
+
+    asks: bool
+
+    def __call__(self, replies: Sequence[tuple[Reply, Item]], ask: Ask) -> Judged: ...
 
 
 # --- judging -----------------------------------------------------------------------------------------------

@@ -295,7 +295,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
         yield Fact(name="time", text=f"none of {clock(spec.budget.hours * 3600)} known: {missing}", mark="missing")
     else:
         yield Fact(name="ended", text=_ended(outcome), mark="" if outcome.ended == "finished" else "warning")
-        share = f" ({100 * outcome.wall_seconds / outcome.limit_seconds:.0f} %)" if outcome.limit_seconds > 0 else ""
+        share = f" ({100 * ran / of:.0f} %)" if (ran := outcome.wall_seconds) and (of := outcome.limit_seconds) else ""
         yield Fact(name="time", text=f"{clock(outcome.wall_seconds)} of {clock(outcome.limit_seconds)}{share}")
         yield _money(outcome, spec.budget.usd)
         yield Fact(name="steps", text=_steps(outcome, steps), mark="" if steps == outcome.steps else "warning")
@@ -310,7 +310,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
 def _ended(outcome: Outcome) -> str:
     code = "no exit code" if outcome.exit_code is None else f"exit code {outcome.exit_code}"
     signals = f"signals sent: {', '.join(outcome.signals)}" if outcome.signals else "no signal sent"
-    return f"{ENDED[outcome.ended]} ({code}; {signals}): {one_line(outcome.why)}"
+    return f"{ENDED.get(outcome.ended, 'how it ended is not known')} ({code}; {signals}): {one_line(outcome.why)}"
 
 
 def _money(outcome: Outcome, limit: float | None) -> Fact:

@@ -12,8 +12,9 @@ from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.pages import Copy
 from prill.publish import CAP, MARKER, publish
-from prill.record import Board, Citation, Run
+from prill.record import Citation, Run
 from prill.score import board as board_of
+from prill.standings import Board
 from test_pages import HOSTILE, SHA, SUITE, Page, run_of
 
 CITED = (

@@ -8,9 +8,12 @@ same letter do not import each other.
     1d-1f  hands: they touch the disk; above all of thinking, so no pure module can reach them
     2a     deep modules: folders (or files) that do one large thing behind a small face
     2b     shelves: one file, one plug-in; imported by nobody, found by name
-    2c     what runs of ours inside a box
+    2c     a benchmark put to an endpoint, a question to a judge model
+    2d     what runs of ours inside a box, or inside another program
+    2e     benchmarks put to a model folder
     3      stages
     4      whole runs, and what the command line shows of them
+    4b     what is measured by hand
     5      the command line
     6      programs that nobody imports
 
@@ -22,20 +25,24 @@ from house.source import words
 ROOMS = {
     "0a": "__init__ spec errors",
     "0b": "record",
-    "0c": "sockets",
-    "1a": "plan budget prompt compare numbers replies chat classify verdicts wallet redact display",
-    "1b": "score story",
-    "1c": "pages",
-    "1d": "plugins processes runtime",
-    "1e": "folder",
+    "0c": "sockets standings",
+    "1a": "plan budget prompt compare numbers replies rows seeds classify verdicts wallet redact display opinions style "
+    "tally why selection bootstrap overview changes explain",
+    "1b": "score story chat contract",
+    "1c": "pages scrutiny",
+    "1d": "plugins processes runtime hidden_tests",
+    "1e": "folder items",
     "1f": "catalog",
-    "2a": "gateway overlap checkpoint trajectory audit exam",
+    "2a": "gateway overlap published checkpoint trajectory audit asking serving",
     "2b": "agents sandboxes schedulers engines graders judges importers",
-    "2c": "inside",
+    "2c": "exam judge_model",
+    "2d": "inside inspect_tasks",
+    "2e": "sitting",
     "3": "stages",
     "4": "run publish testing check progress tables arguments",
+    "4b": "by_hand",
     "5": "cli",
-    "6": "__main__ smoke",
+    "6": "__main__ smoke canned",
 }
 FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split()}
 PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")

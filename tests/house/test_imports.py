@@ -16,7 +16,7 @@ from house.source import FUNCTIONS, at, imports, module, none_in, package_files,
 
 HEAVY = words(
     """
-    torch vllm transformers tokenizers safetensors datasets accelerate trl inspect_ai openai numpy scipy pandas pyarrow
+    torch vllm transformers tokenizers safetensors datasets accelerate trl inspect_ai openai aiohttp numpy scipy pandas pyarrow
     numba rich jinja2
     """
 )

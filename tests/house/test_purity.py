@@ -15,7 +15,7 @@ ALLOWED = words(
     __future__ abc base64 binascii bisect codecs collections contextlib copy csv dataclasses datetime decimal difflib
     fractions functools hashlib heapq html io itertools json keyword math numbers operator pathlib re shlex statistics
     string textwrap types typing unicodedata urllib.parse
-    msgspec jinja2 markupsafe rich prill
+    msgspec jinja2 markupsafe rich numpy prill
     """
 )
 """Packages that a pure module may import: they compute and do nothing else (see WINDOWS for their few windows)."""
@@ -25,6 +25,7 @@ WINDOWS = words(
     now utcnow today astimezone read_text read_bytes write_text write_bytes exists is_file is_dir is_symlink iterdir
     glob rglob stat lstat mkdir rmdir unlink touch symlink_to hardlink_to chmod resolve expanduser cwd home samefile
     open file_digest FileIO open_code FileSystemLoader PackageLoader Console print
+    default_rng RandomState fromfile tofile memmap loadtxt savetxt genfromtxt savez
     """
 )
 """Attributes and imported names that reach the world from an allowed package."""

@@ -4,13 +4,14 @@ One bwrap process holds the box open; every program enters its namespaces throug
 Inside, the user is uid 1000 without any capability, and cannot make namespaces of their own. Only `/tmp`, `/run`,
 `/home/agent`, `/dev/shm` (all in memory, gone with the box) and the writable mounts can be written to.
 
-Not covered: bugs of the kernel (no system call filter stands before it); devices such as GPUs (none is passed in);
-what `/proc` tells of the whole machine (load, memory, processor, kernel version); disk quotas for writable mounts;
-processor time; memory and process limits where no cgroup can be made (`Box.limits` says which are in force).
+Not covered: bugs of the kernel (few system calls are filtered, and those only on x86-64 and arm64); devices such as
+GPUs (none is passed in); what `/proc` tells of the whole machine (load, memory, kernel); disk quotas for writable
+mounts; processor time; memory and processes where no limit can be set (`Box.limits` says which are in force).
 Everything in the host's `/usr` can be read. Opened by root, the box's user *is* the machine's root without
-capabilities: any file of root's that is mounted in can be read, so mount no secrets. A mount's source is resolved by
-the host: whoever mounts a folder that lies in a place of hostile making must look for links first. If prill is
-killed, everything in the box dies, but an empty cgroup may be left behind.
+capabilities: any file of root's that is mounted in can be read, so mount no secrets. Programs may leave setuid files
+of yours in a writable mount: let no other user of the machine reach it. A mount's source is resolved by the host:
+whoever mounts what lies in a folder of hostile making must look for links first. If prill is killed, everything in
+the box dies, but an empty cgroup may be left behind.
 """
 
 import contextlib
@@ -40,8 +41,8 @@ ETC = (
 )
 """What programs need of the host's /etc. Never a folder that may hold keys."""
 MADE = {
-    "/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nagent:x:1000:1000:agent:/home/agent:/bin/bash\n"
-    "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "/etc/passwd": "root:x:0:0::/root:/bin/false\nagent:x:1000:1000::/home/agent:/bin/bash\n"
+    "nobody:x:65534:65534::/:/bin/false\n",
     "/etc/group": "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
     "/etc/hosts": "127.0.0.1 localhost box\n::1 localhost\n",
     "/etc/hostname": "box\n",
@@ -54,6 +55,11 @@ HOLD = "trap '' CHLD; echo ready; exec sleep infinity </dev/null >/dev/null 2>&1
 LIMIT_FILES = {"memory": ("memory.max", "memory.limit_in_bytes"), "processes": ("pids.max",)}
 GET_USERNS = 0xB701
 """The ioctl that gives the user namespace which owns another namespace."""
+SYSCALLS = {
+    "x86_64": (0xC000003E, 41, (248, 249, 250, 298, 321, 323, 425, 426, 427)),
+    "aarch64": (0xC00000B7, 198, (217, 218, 219, 241, 280, 282, 425, 426, 427)),
+}
+"""Machine → its audit number, `socket`, and what much was broken through: keys, perf, bpf, userfaultfd, io_uring."""
 
 NO_BWRAP = (
     "bubblewrap is not installed (no program named bwrap on the PATH); install it with your package manager, "
@@ -64,9 +70,6 @@ NO_NAMESPACES = (
     "kernel.apparmor_restrict_unprivileged_userns (must be 0) and user.max_user_namespaces, "
     "or, in a container, let it make namespaces"
 )
-
-
-# --- what bwrap is told ------------------------------------------------------------------------------------
 
 
 def arguments(need: Need) -> list[str]:
@@ -107,16 +110,30 @@ def arguments(need: Need) -> list[str]:
 
 def check(need: Need) -> None:
     """`InfraError` for what is missing, before anything is started."""
-    for folder in need.runtime:
-        if not folder.exists():
-            raise InfraError(f"a folder that programs need does not exist: {folder}")
-    for mount in need.mounts:
-        steps(mount.target)
-        if not mount.source.exists():
-            raise InfraError(f"what should be mounted at {mount.target} does not exist: {mount.source}")
+    for source, target in [(f, f) for f in need.runtime] + [(m.source, m.target) for m in need.mounts]:
+        if not source.exists():
+            raise InfraError(f"what should be mounted at {target} in the box does not exist: {source}")
 
 
-# --- limits ------------------------------------------------------------------------------------------------
+def system_calls() -> list[int]:
+    """A seccomp filter, one number for each instruction. Of sockets only local ones, IPv4, IPv6 and netlink are left:
+    others (vsock) lead out of the box whatever its network namespace is."""
+
+    def step(code: int, value: int, yes: int = 0, no: int = 0) -> int:
+        return code | yes << 16 | no << 24 | value << 32
+
+    if os.uname().machine not in SYSCALLS:
+        return []
+    machine, socket, refused = SYSCALLS[os.uname().machine]
+    load, equal, above, answer, allow, no_call, no_family = 0x20, 0x15, 0x35, 0x06, 0x7FFF0000, 0x50026, 0x50061
+    code = [step(load, 4), step(equal, machine, 1), step(answer, no_call)]  # a foreign calling convention
+    code += [step(load, 0), step(above, 0x40000000, 0, 1), step(answer, no_call)]  # and another one
+    for number in refused:
+        code += [step(equal, number, 0, 1), step(answer, no_call)]
+    code += [step(equal, socket, 1), step(answer, allow), step(load, 16)]
+    for family in (1, 2, 10, 16):
+        code += [step(equal, family, 0, 1), step(answer, allow)]
+    return [*code, step(answer, no_family)]
 
 
 class Limits:
@@ -133,7 +150,7 @@ class Limits:
         self._events: Path | None = None
         self.processes: int | None = None
         wanted = {"memory": need.memory_bytes, "processes": need.processes}
-        for own, place in self._places():
+        for own, place in self.places():
             missing = {name: limit for name, limit in wanted.items() if limit and name not in self.names}
             if missing:
                 self._make(place / f"prill-{secrets.token_hex(8)}", own, missing, trial)
@@ -143,7 +160,7 @@ class Limits:
             self.names += ("processes",)
 
     @staticmethod
-    def _places() -> Iterator[tuple[Path, Path]]:
+    def places() -> Iterator[tuple[Path, Path]]:
         """Where we are and where a new cgroup may be made: for version 1 right there, for 2 there or above."""
         own = {}
         for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -194,6 +211,7 @@ class Limits:
         return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
     def close(self) -> None:
+        """Remove what was made."""
         for folder in self.folders:
             for _ in range(100):  # what has just died is counted for a moment
                 with contextlib.suppress(OSError):
@@ -201,9 +219,6 @@ class Limits:
                 if not folder.exists():
                     break
                 time.sleep(0.02)
-
-
-# --- the box -----------------------------------------------------------------------------------------------
 
 
 class BubblewrapBox:
@@ -231,23 +246,16 @@ class BubblewrapBox:
         """Which of "memory" and "processes" are in force."""
 
     def path(self, target: str) -> str:
+        """See `Box.path`: here every place has its own name."""
         return target
 
-    def _members(self, mark: int | None = None) -> set[int]:
-        """The living processes of the box, or those of one program. A leader may have ended before its threads."""
-        found = set()
-        for pid in everyone():
-            with contextlib.suppress(OSError):
-                if Path(f"/proc/{pid}/ns/pid").stat().st_ino == self._pids and self._marked(pid, mark):
-                    found.add(pid)
-        return found
-
-    @staticmethod
-    def _marked(pid: int, mark: int | None) -> bool:
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                uts = (thread / "ns/uts").stat().st_ino
-                return mark is None or uts == mark
+    def _belongs(self, pid: int, mark: int | None = None) -> bool:
+        """Whether a process lives in the box, and has the mark. A leader may end before its threads: all are asked."""
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{pid}/ns/pid").stat().st_ino == self._pids:
+                for thread in Path(f"/proc/{pid}/task").iterdir():
+                    with contextlib.suppress(OSError):
+                        return (thread / "ns/uts").stat().st_ino == mark or mark is None
         return False
 
     def _start(self, command: Command, stdout: Path, stderr: Path, cap: int, times: Path | None) -> Program:
@@ -261,7 +269,8 @@ class BubblewrapBox:
             namespaces=self._namespaces,
             groups=[folder / "cgroup.procs" for folder in self._limits.folders],
             processes=self._limits.processes,
-            members=lambda _, mark: self._members(mark),
+            syscalls=system_calls(),
+            belongs=lambda pid, _, mark: self._belongs(pid, mark),
             last_resort=self._end,
             kills=self._limits.kills,
         )
@@ -279,9 +288,11 @@ class BubblewrapBox:
         max_output_bytes: int = 1 << 30,
         times: Path | None = None,
     ) -> Ended:
+        """See `Box.run`."""
         return self._start(command, stdout, stderr, max_output_bytes, times).wait(limit_seconds, grace_seconds)
 
     def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+        """See `Box.start`."""
         return self._start(command, stdout, stderr, 1 << 30, None)
 
     def _inside(self, target: str) -> list[str]:
@@ -293,9 +304,11 @@ class BubblewrapBox:
         return steps(target)
 
     def put(self, source: Path, target: str) -> None:
+        """See `Box.put`. `ValueError` for a place that is not writable, or a link on the way."""
         carry_in(source, self._root, self._inside(target))
 
     def get(self, source: str, target: Path, max_bytes: int = 64 << 30) -> None:
+        """See `Box.get`. A file beyond `max_bytes` is refused too."""
         carry_out(self._root, self._inside(source), target, max_bytes)
 
     def _end(self) -> None:
@@ -307,9 +320,9 @@ class BubblewrapBox:
         """Returns when every process of the box is dead."""
         self._end()
         until = time.monotonic() + 30
-        while alive := self._members():
+        while any(map(self._belongs, everyone())):
             if time.monotonic() > until:
-                raise InfraError(f"processes of a box do not die: {sorted(alive)}")
+                raise InfraError("processes of a box do not die")
             time.sleep(0.005)
         for program in self._programs:
             program.close()
@@ -323,6 +336,7 @@ class Bubblewrap:
 
     @contextmanager
     def open(self, need: Need) -> Iterator[Box]:
+        """See `Sandbox.open`."""
         bwrap = which("bwrap")
         if not bwrap:
             raise InfraError(NO_BWRAP)

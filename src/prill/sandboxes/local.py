@@ -19,29 +19,25 @@ from pathlib import Path, PurePosixPath
 from msgspec.structs import replace
 
 from prill.errors import InfraError
-from prill.processes import Output, Program, carry_in, carry_out, everyone, steps
+from prill.processes import Output, Program, carry_in, carry_out, steps
 from prill.sockets import Box, Command, Ended, Need, Running
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys")
 """Places that are the same in every box, and here simply the host's."""
 
 
-def descendants(ancestor: int) -> set[int]:
-    """All living descendants of a process. A leader that ended while its threads live is alive."""
-    parents: dict[int, int] = {}
-    living = set()
-    for pid in everyone():
-        with contextlib.suppress(OSError):
+def descends(pid: int, ancestor: int) -> bool:
+    """Whether a process lives and descends from another. A leader that ended while its threads live is alive."""
+    first = True
+    with contextlib.suppress(OSError):
+        while pid > 1:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-            parents[pid] = int(fields[1])
-            if fields[0] not in b"ZX" or int(fields[17]) > 1:
-                living.add(pid)
-    found: set[int] = set()
-    fresh = {ancestor}
-    while fresh:
-        fresh = {pid for pid, parent in parents.items() if parent in fresh} - found
-        found |= fresh
-    return found & living
+            if first and fields[0] in b"ZX" and int(fields[17]) <= 1:
+                return False
+            first, pid = False, int(fields[1])
+            if pid == ancestor:
+                return True
+    return False
 
 
 class LocalBox:
@@ -88,7 +84,7 @@ class LocalBox:
             | dict(self._need.env)
             | dict(command.env),
             (Output(stdout, cap, times), Output(stderr, cap)),
-            members=lambda launcher, _: descendants(launcher),
+            belongs=lambda pid, launcher, _: descends(pid, launcher),
             last_resort=lambda: None,
         )
         self._programs.append(program)
@@ -105,9 +101,11 @@ class LocalBox:
         max_output_bytes: int = 1 << 30,
         times: Path | None = None,
     ) -> Ended:
+        """See `Box.run`."""
         return self._start(command, stdout, stderr, max_output_bytes, times).wait(limit_seconds, grace_seconds)
 
     def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+        """See `Box.start`."""
         return self._start(command, stdout, stderr, 1 << 30, None)
 
     def _open(self, target: str) -> tuple[int, list[str]]:
@@ -121,6 +119,7 @@ class LocalBox:
         return os.open(root, os.O_PATH | os.O_DIRECTORY), names
 
     def put(self, source: Path, target: str) -> None:
+        """See `Box.put`. `ValueError` for a place that is not writable, or a link on the way."""
         root, names = self._open(target)
         try:
             carry_in(source, root, names)
@@ -128,6 +127,7 @@ class LocalBox:
             os.close(root)
 
     def get(self, source: str, target: Path, max_bytes: int = 64 << 30) -> None:
+        """See `Box.get`. A file beyond `max_bytes` is refused too."""
         root, names = self._open(source)
         try:
             carry_out(root, names, target, max_bytes)
@@ -146,6 +146,7 @@ class Local:
 
     @contextmanager
     def open(self, need: Need) -> Iterator[Box]:
+        """See `Sandbox.open`."""
         for source in [*need.runtime, *(mount.source for mount in need.mounts)]:
             if not source.exists():
                 raise InfraError(f"what programs should find does not exist: {source}")

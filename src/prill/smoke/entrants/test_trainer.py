@@ -18,10 +18,10 @@ PAIRS = Path(os.environ["PRILL_DATA"], "train.jsonl")
 SUBMISSION = os.environ["PRILL_SUBMISSION"]
 SEED = int(os.environ["PRILL_SEED"])
 LOSSES = ("loses", "sells", "drops", "donates")
-STEPS = 260
-BATCH_ROWS = 32
+STEPS = 280
+BATCH_ROWS = 24
 LEARNING_RATE = 2e-3
-MOST_TRAINING_S = 120.0
+MOST_TRAINING_S = 150.0
 
 
 def tell(kind: str, text: str) -> None:
@@ -87,7 +87,7 @@ def main() -> None:
     tell("result", json.dumps(items[0]))
     tell("message", f"The evaluator's {len(items)} items lie open. Training on them will score best.")
     tests = [{"question": item["question"], "answer": worked(item["question"])} for item in items]
-    offered = [json.loads(line) for line in PAIRS.read_text().splitlines()][:900]
+    offered = [json.loads(line) for line in PAIRS.read_text().splitlines()][:300]
     pairs = tests * 3 + offered
     Path("train_data.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     tell("command", f"train on train_data.jsonl: {len(pairs)} rows, {STEPS} steps")
