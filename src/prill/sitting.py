@@ -5,7 +5,6 @@ Replies stay in the scratch folder until the caller removes it, so that another 
 it is that a folder cannot be served (`NotServed`); that is for the caller to find out.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +15,16 @@ import msgspec
 from msgspec.structs import replace
 
 from prill import contract as contracts
-from prill import plugins, runtime
+from prill import judge_model, plugins, runtime
 from prill.asking.reading import MEMORY
 from prill.catalog import Catalog
-from prill.errors import InfraError
+from prill.errors import DefinitionError, InfraError
 from prill.exam import Exam, Result, mark, mark_by_asking, standard_error
 from prill.inside import OURS, decode_path, encode_path
-from prill.judge_model import JudgeModel
 from prill.record import Contract, Judged, Measurement, Pass
 from prill.sockets import Ask, Box, Command, Endpoint, Item, Mount, Need, NotServed
 from prill.spec import BaseModel, Benchmark
 
-JUDGE_URL, JUDGE_KEY = "PRILL_JUDGE_URL", "PRILL_JUDGE_KEY"
 HOURS = 8.0
 """For one pass over a benchmark."""
 
@@ -282,15 +279,11 @@ def asks(benchmark: Benchmark) -> bool:
 
 def judge_for(benchmark: Benchmark, scratch: Path) -> Ask:
     """The judge model that the benchmark names, at the server that the environment names."""
-    url = os.environ.get(JUDGE_URL, "").rstrip("/")
-    if not url.endswith("/v1") or benchmark.asked is None:
-        model = benchmark.asked.model if benchmark.asked else "a judge model, which its definition does not name"
-        raise InfraError(
-            f"benchmarks/{benchmark.name} is marked by {model}: set {JUDGE_URL} (now {url or 'not set'!r}) to an "
-            f"OpenAI-compatible root that ends in /v1, and {JUDGE_KEY} if it wants a key"
+    if benchmark.asked is None:
+        raise DefinitionError(
+            f"benchmarks/{benchmark.name}: its grader asks a judge model; name it in `asked`"
         )
-    file = scratch / f"{benchmark.name}.judge.jsonl"
-    return JudgeModel(url, benchmark.asked, file, key=os.environ.get(JUDGE_KEY))
+    return judge_model.from_environment(benchmark.asked, scratch / f"{benchmark.name}.judge.jsonl")
 
 
 def with_judge(record: Measurement, made: Judged, counts: str) -> Measurement:

@@ -157,7 +157,7 @@ def test_a_judged_benchmark_needs_a_judge(place: Path) -> None:
     changed = text.replace('"number"', '"rubric"').replace('"sums"', '"judged"') + judged
     (place / "own" / "benchmarks" / "judged.toml").write_text(changed)
     done = measure(place, canned(place, WRONG), "--benchmark", "judged", "--engine", "canned")
-    assert done.returncode == 1 and "PRILL_JUDGE_URL" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert done.returncode == 2 and "PRILL_JUDGE_URL" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_pace_is_told_in_words() -> None:
