@@ -304,7 +304,10 @@ def holds(name: str, share: float, why: str) -> Verdict:
 
 
 def figures(measured: Measured, most: int = 40) -> dict[str, Any]:
-    """The numbers behind a verdict, for a record: totals, one entry per sibling, and at most `most` tensors' rows."""
+    """The numbers behind a verdict, for a record: totals, one entry a sibling, the rows of at most `most` tensors.
+
+    Those farthest from the base are kept. A row's `siblings` gives alpha, residual alpha, residual cosine, equal bits.
+    """
     found: dict[str, Any] = {
         "tensors": len(measured.rows),
         "elements_compared": sum(row.seen for row in measured.rows),
@@ -326,7 +329,12 @@ def figures(measured: Measured, most: int = 40) -> dict[str, Any]:
     }
     for like in measured.likenesses:
         for row in like.rows:
-            table[row.tensor][like.name] = [row.alpha, row.alpha_residual, row.cosine_residual, row.equal]
+            table[row.tensor].setdefault("siblings", {})[like.name] = [
+                row.alpha,
+                row.alpha_residual,
+                row.cosine_residual,
+                row.equal,
+            ]
     chosen = sorted(table.values(), key=lambda entry: (entry["cosine_base"], entry["tensor"]))[:most]
     found["rows"] = [rounded(entry) for entry in sorted(chosen, key=lambda entry: str(entry["tensor"]))]
     return {key: rounded(value) for key, value in found.items()}

@@ -7,12 +7,17 @@ Loading the weights is left to measure, which serves them.
 import os
 import shutil
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from prill.catalog import Catalog
 from prill.checkpoint.audit import audit
+from prill.checkpoint.context import Context
 from prill.errors import InfraError
 from prill.folder import RunFolder, list_files, tree_digest
 from prill.record import Fault, Submission
+from prill.spec import RunSpec
 
 NAME = "final_model"
 LARGEST_BYTES = 64 << 30
@@ -26,7 +31,7 @@ def done(run: RunFolder) -> bool:
 
 def do(run: RunFolder, catalog: Catalog) -> None:
     """Copy, hash, audit, write."""
-    source = run.workspace / NAME
+    spec, source = run.spec(), run.workspace / NAME
     beside = run.scratch("sealing")
     faults = list(copy(source, beside)) if source.is_dir() and not source.is_symlink() else []
     left = list_files(run.workspace, skip=(NAME,))
@@ -36,7 +41,7 @@ def do(run: RunFolder, catalog: Catalog) -> None:
         record = absent(why, tuple(faults), left)
     else:
         files = list_files(beside)
-        report = audit(beside, run.spec().model)
+        report = audit(beside, spec.model, Context(base_config=config_of(catalog, spec)))
         faults += report.faults
         fatal = [fault for fault in faults if fault.severity == "fatal"]
         record = Submission(
@@ -52,6 +57,14 @@ def do(run: RunFolder, catalog: Catalog) -> None:
         shutil.rmtree(run.submission_files, ignore_errors=True)
         beside.rename(run.submission_files)
     run.write(run.submission_file, record)
+
+
+def config_of(catalog: Catalog, spec: RunSpec) -> dict[str, Any] | None:
+    """The base model's config.json, where the base is at hand."""
+    if spec.model.path is None:
+        return None
+    found: dict[str, Any] = msgspec.json.decode((catalog.asset(spec.model.path) / "config.json").read_bytes())
+    return found
 
 
 def absent(why: str, faults: tuple[Fault, ...], left: tuple) -> Submission:  # type: ignore[type-arg]
