@@ -174,7 +174,9 @@ def paid(asked: Value) -> Value:
     if asked.get("op") == "gate":
         return {"allow": wallet.allows(asked["limit"], asked["spent"], asked["reserve"])}
     if "cumulative" in asked:
-        usages: list[Mapping[str, Any] | None] = list(wallet.sessions(asked["cumulative"]))
+        usages: list[Mapping[str, Any] | None] = list(
+            wallet.sessions([each.get("usage", each) for each in asked["cumulative"]])
+        )
     elif "events" in asked:
         usages = wallet.last_per_message((each.get("id"), each.get("usage")) for each in asked["events"])
     elif "chunks" in asked:
@@ -225,9 +227,10 @@ ELSEWHERE = {
     "aggregate": "tests/test_aggregate.py",
     "checkpoint/audit": "tests/test_checkpoint.py",
     "checkpoint/safetensors": "tests/test_checkpoint.py",
+    "evaluator/sandbox": "tests/test_coderun.py",
 }
 """Part → the file that puts its cases to prill."""
-NOT_YET = {"evaluator/sandbox", "judge/rules", "selfcheck/gates", "trajectory/parse"}
+NOT_YET = {"judge/rules", "selfcheck/gates", "trajectory/parse"}
 
 # --- comparing ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from prill.changes import changes, lines
 from prill.cli import main
-from prill.folder import create
+from prill.folder import create_all
 from prill.score import board
 from prill.standings import Board
 from prill.tables import as_csv, as_json, as_markdown
@@ -118,12 +118,12 @@ def test_explain(imported: Path, capsys: Printed) -> None:
     assert f"did you mean '{name}'" in capsys.readouterr().err
 
 
-def test_fill_is_whole_or_not(tmp_path: Path) -> None:
-    """A run folder whose filling fails is not there at all."""
+def test_an_import_is_whole_or_not(tmp_path: Path) -> None:
+    """Where one run folder of an import cannot be filled, none is there."""
 
     def broken(folder: object) -> None:
         raise OSError("the disk is full")
 
     with pytest.raises(OSError, match="full"):
-        create(tmp_path, SPEC, broken)
+        create_all(tmp_path, [(SPEC, lambda folder: None), (SPEC, broken)])
     assert list(tmp_path.iterdir()) == []

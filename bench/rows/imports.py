@@ -1,11 +1,12 @@
 """A synthetic results tree imported and scored: 1,338 runs against 338, for the time must grow with the runs alone."""
 
 import json
+from itertools import count
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from bench.paired import cpu_seconds
+from bench.paired import paired
 from bench.row import Row
 
 SMALL, LARGE = 338, 1338
@@ -43,29 +44,24 @@ def measure() -> Row:
     from prill.catalog import Catalog
     from prill.run import board_of
 
-    bring = plugins.get("importers", "posttrainbench")
-    suite = "posttrainbench-1.1"
+    bring, catalog, suite = plugins.get("importers", "posttrainbench"), Catalog(), "posttrainbench-1.1"
     with TemporaryDirectory(prefix="prill-bench-") as place:
         trees = {runs: tree(Path(place, str(runs)), runs) for runs in (SMALL, LARGE)}
+        passes = count()
 
-        def work(runs: int, pass_number: int) -> None:
-            to = Path(place, f"runs-{runs}-{pass_number}")
-            report = bring(trees[runs], to, Catalog(), suite)
-            board, _ = board_of(Catalog(), suite, to, partial=True)
+        def work(runs: int) -> None:
+            to = Path(place, f"runs-{next(passes)}")
+            report = bring(trees[runs], to, catalog, suite)
+            board, _ = board_of(catalog, suite, to, partial=True)
             if report.made != runs or sum(entry.counts for entry in board.attempts) != runs:
                 raise RuntimeError(f"not all {runs} runs were imported and counted; the figure means nothing")
 
-        work(SMALL, -1)
-        small, large = (
-            sorted(cpu_seconds(lambda r=runs, n=number: work(r, n)) for number in range(ROUNDS))[ROUNDS // 2]
-            for runs in (SMALL, LARGE)
-        )
-    per = small / SMALL, large / LARGE
+        pair = paired(lambda: work(LARGE), lambda: work(SMALL), ROUNDS)
     return Row(
         name=f"import and score {LARGE:,} runs",
-        against=f"{SMALL} runs: {1000 * per[0]:.2f} ms CPU a run",
+        against=f"{SMALL} runs: {1000 * pair.theirs / SMALL:.2f} ms CPU a run",
         goal=GOAL,
-        measured=abs(per[1] / per[0] - 1),
+        measured=abs(pair.ratio * SMALL / LARGE - 1),
         unit="from proportional",
-        note=f"{1000 * per[1]:.2f} ms CPU a run, {large:.2f} s in all",
+        note=f"{1000 * pair.ours / LARGE:.2f} ms CPU a run, {pair.ours:.2f} s in all",
     )

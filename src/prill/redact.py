@@ -23,16 +23,15 @@ _NO_SECRETS = frozenset(
 )
 
 
-def _known(text: str, name: str, value: str) -> str:
-    """Text without a value, whole, cut short or wrapped; line breaks inside it stay."""
-    start = value[:_ANCHOR]
-    anchor = re.compile(_BREAK.join(map(re.escape, start)))
+def _known(text: str, name: str, value: str, least: int) -> str:
+    """Text without a value of which at least so many characters stand there, wrapped or not; line breaks stay."""
+    anchor = re.compile(_BREAK.join(map(re.escape, value[:least])))
     step = re.compile(_BREAK)
     pieces: list[str] = []
     at = 0
     while found := anchor.search(text, at):
         end = found.end()
-        for char in value[_ANCHOR:]:
+        for char in value[least:]:
             gap = step.match(text, end)
             behind = gap.end() if gap else end
             if text[behind : behind + 1] != char:
@@ -49,7 +48,7 @@ def _known(text: str, name: str, value: str) -> str:
 _BEFORE = r"(?P<before>^|[^A-Za-z0-9]|(?:\x1b|\\u001b|\\x1b|\\033)\[[0-9;]*m|\\[nrtbf]|%[0-9A-Fa-f]{2})"
 _SHAPES = (
     r"sk-(?:ant|proj|or|svcacct|admin|lf)-[A-Za-z0-9_-]{16,}",
-    r"sk-(?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]{20,}",
+    r"sk-(?=[A-Za-z0-9_-]{0,60}[0-9])[A-Za-z0-9_-]{20,}",
     r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",
     r"hf_[A-Za-z0-9]{20,}",
     r"AIza[A-Za-z0-9_-]{30,}",
@@ -60,7 +59,7 @@ _SHAPES = (
     r"xox[abeoprs]-[A-Za-z0-9-]{16,}",
     r"(?:gsk|r8|npm|tgp_v1|fw)_[A-Za-z0-9_-]{24,}|(?:xai|pplx|nvapi|tvly|e2b)[-_][A-Za-z0-9_-]{20,}",
     r"pypi-[A-Za-z0-9_-]{40,}",
-    r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
+    r"eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*",
 )
 _SHAPE = re.compile(_BEFORE + "(?:" + "|".join(_SHAPES) + ")")
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----)[^-]{1,20000}(-----END|$)")
@@ -119,9 +118,11 @@ def redact(text: str, secrets: Mapping[str, str]) -> str:
     `secrets`: names of variables and their values; empty and short values are never searched for (S4).
     """
     values = [(name, value.strip()) for name, value in secrets.items() if name not in _NO_SECRETS]
-    for name, value in sorted(values, key=lambda pair: len(pair[1]), reverse=True):
-        if len(value) >= SHORTEST:
-            text = _known(text, name, value)
+    values = sorted((pair for pair in values if len(pair[1]) >= SHORTEST), key=lambda pair: -len(pair[1]))
+    for name, value in values:
+        text = _known(text, name, value, len(value))
+    for name, value in values:
+        text = _known(text, name, value, min(_ANCHOR, len(value)))
     text = _PRIVATE.sub(rf"\1{_GONE}\2", text)
     text = _SHAPE.sub(rf"\g<before>{_GONE}", text)
     text = _BARE.sub(_hide_bare, _QUOTED.sub(_hide_quoted, text))

@@ -3,11 +3,13 @@
 import ast
 from pathlib import Path
 
+import pytest
+
 from house.floors import SHELVES
 from house.source import at, last_name, none_in, package_files, parse, plant, words
 
 ENUMS = words("Enum IntEnum StrEnum Flag IntFlag")
-WITHOUT_PLUGIN = {"graders/python_tests.py": "its grader is written once there is a box to run a model's code in"}
+WITHOUT_PLUGIN: dict[str, str] = {}
 """Shelf files that need not end in `plugin = …` yet, each with its reason."""
 
 
@@ -66,9 +68,10 @@ def test_a_shelf_file_without_a_plugin_at_its_end_is_found(tmp_path: Path) -> No
     assert len(violations(tmp_path)) == 3
 
 
-def test_an_excuse_that_is_no_longer_needed_is_found(tmp_path: Path) -> None:
+def test_an_excuse_that_is_no_longer_needed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An excused file that has its plug-in must leave the list of excuses."""
-    plant(tmp_path, "src/prill/graders/python_tests.py", "plugin = 1\n")
+    monkeypatch.setitem(WITHOUT_PLUGIN, "graders/later.py", "its time has not come")
+    plant(tmp_path, "src/prill/graders/later.py", "plugin = 1\n")
     assert "take it off WITHOUT_PLUGIN" in violations(tmp_path)[0]
 
 

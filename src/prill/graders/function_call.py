@@ -268,7 +268,7 @@ def mark(reply: Reply, item: Item) -> Mark:
         raise BadGold(f"{gold.name} is not among the functions that were offered")
     native = _native(reply)
     calls = native if reply.calls else parse_calls(reply.text, item.fields.get("format", "hermes"))
-    why = "no call" if calls is None else mismatch(calls, gold, offered[0])
+    why = mismatch(calls or [], gold, offered[0])
     written = "; ".join(f"{call.name}({json.dumps(dict(call.arguments))})" for call in calls or ())
     return Mark(
         official=float(native is not None and exact_call(native, gold)),

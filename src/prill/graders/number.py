@@ -104,7 +104,8 @@ def ends_with(completion: str, target: str) -> bool:
     """Inspect 0.3.150, `match(location="end", numeric=True)`.
 
     Known to be wrong: it compares by suffix, so 711 passes for 11; to five digits, so 123457 passes for 123456;
-    `12%` and `-12` are no numbers to it; a target with a sign or comma is compared as text, so 1080 fails for 1,080.
+    `12%` fails and `-12` passes for 12; a target with a sign or comma is compared as text without its punctuation, so
+    5 passes for -5 and 1080 fails for 1,080.
     """
     wanted = target.strip().casefold()
     if not wanted.isnumeric():

@@ -1,6 +1,6 @@
-"""Python code as the answer (HumanEval, LiveCodeBench): which code a reply holds, rules C of RULES.md.
+"""Python code as the answer (HumanEval, LiveCodeBench): which code a reply holds, rules C of RULES.md, and its marks.
 
-`extract_code` only reads: code is parsed and compiled, never run. Running it against an item's tests is not here yet.
+`extract_code` only reads: code is parsed and compiled, never run. `coderun/` runs it, and says what is not covered.
 """
 
 import ast
@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from textwrap import dedent, indent
 from typing import Any, Literal
 
-from prill import fences, replies
+from prill import fences, plugins, replies
+from prill.coderun import sample
+from prill.record import Mark, Reply
+from prill.sockets import Grader, Item
 
 Mode = Literal["function", "program"]
 
@@ -352,3 +355,37 @@ def extract_code(
         return _function(text, entry_point.split(".")[0], "\n".join(fences.lines_of(prompt)))
     except RecursionError:  # expressions nested hundreds deep, which Python itself may still compile
         return Extracted(None, "syntax_error")
+
+
+# --- the plug-in --------------------------------------------------------------------------------------------------
+
+
+class PythonTests:
+    """Runs what a reply holds against the item's tests, in boxes that this opens: so it is called outside of any."""
+
+    outside = True
+
+    def __init__(self, sandbox: str) -> None:
+        """A sandbox by name; one that does not isolate is refused when the first code is run."""
+        self.sandbox = sandbox
+
+    def __call__(self, reply: Reply, item: Item) -> Mark:
+        """Official: the code that the published scorer would run. Robust: the code that RULES.md finds. Both judged in
+        the same isolated way; `InfraError` where that fails."""
+        truncated = replies.cut_off(reply.stop, item.fields.get("truncated_scores_zero", False))
+        program, human = sample.is_program(item), "test" in item.fields
+        wanted = item.fields.get("entry_point") or ""
+        if "class Solution" in (starter := item.fields.get("starter_code") or ""):
+            wanted = "Solution"
+        mode: Mode = "program" if program else "function"
+        prompt = item.question if human else starter
+        robust = extract_code(reply.text, entry_point=wanted, mode=mode, prompt=prompt, truncated=truncated)
+        official = None if truncated else sample.published_code(item, reply.text)
+        sandbox = plugins.get("sandboxes", self.sandbox)
+        ours = sample.judge(sandbox, item, robust.code)
+        theirs = ours if sample.same_code(official, robust.code) else sample.judge(sandbox, item, official)
+        why = robust.reason or ": ".join(filter(None, (ours.reason, ours.detail)))
+        return Mark(official=float(theirs.passed), robust=float(ours.passed), answer=robust.code, why=why)
+
+
+plugin: Grader = PythonTests("bubblewrap")

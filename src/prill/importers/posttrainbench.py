@@ -9,7 +9,7 @@ What lies in a cell's folder is read by `published.py`; names are parsed here an
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from prill.catalog import Catalog
 from prill.errors import DefinitionError
-from prill.folder import create, folders
+from prill.folder import RunFolder, create_all, folders
 from prill.plan import plan
 from prill.published import Published, text_of
 from prill.spec import Entrant, Origin, Prompt, RunSpec, Suite
@@ -89,68 +89,97 @@ class Importer:
     """A results tree into a folder of runs; what was imported before is left as it is."""
 
     def __call__(self, tree: Path, to: Path, catalog: Catalog, suite_name: str) -> ImportReport:
-        """Every cell of every root; the report accounts for every entry of the tree."""
+        """Every cell of every root, or nothing; the report accounts for every entry of the tree."""
         if not tree.is_dir():
             raise DefinitionError(f"{tree}: no such folder; give a folder with roots such as claude_…_10h_run1")
-        suite = catalog.suite(suite_name)
-        excluded: dict[str, str] = {}
-        faults: list[ImportFault] = []
-        roots = seeds_of_roots(tree, excluded)
-        known = {f.spec().origin.path for f in folders(to) if f.spec().origin}  # type: ignore[union-attr]
-        planned = {name: catalog.model(name) for name in suite.models}
-        models = {model.repo: model for model in planned.values() if model.repo}
-        tests = {name: catalog.benchmark(name) for name in catalog.names("benchmarks")}
-        made = already = 0
-        for root, (entrant, seed, told) in roots.items():
-            ids: dict[int, str] = {}
-            for folder in sorted((tree / root).iterdir()):
-                path = f"{root}/{folder.name}"
-                cell = cell_name(folder.name) if folder.is_dir() else None
-                if cell is None:
-                    excluded[path] = "not the name of a cell (benchmark_org_model_id)"
-                    continue
-                if cell.benchmark not in tests or cell.repo not in models:
-                    what = "benchmark" if cell.benchmark not in tests else "model"
-                    wrong = cell.benchmark if what == "benchmark" else cell.repo
-                    allowed = ", ".join(sorted(tests) if what == "benchmark" else sorted(models))
-                    faults.append(fault(path, f"UNKNOWN_{what.upper()}", f"{wrong!r} is none of {allowed}; left out"))
-                    continue
-                if cell.id in ids:
-                    faults.append(fault(path, "DUPLICATE_ID", f"{ids[cell.id]} has the same id; both are imported"))
-                ids[cell.id] = path
-                if path in known:
-                    already += 1
-                    continue
-                [spec] = plan(
-                    suite,
-                    entrants=[entrant],
-                    models=[models[cell.repo]],
-                    benchmarks=[tests[cell.benchmark]],
-                    prompt=prompt_of(catalog, folder),
-                    seeds=[seed],
-                    digests=defaultdict(lambda: "imported", catalog.digests),
-                )
-                content = Published(folder, path)
-                create(to, as_imported(spec, suite, content, cell, told), content.fill)
-                faults += content.faults
-                made += 1
-        if not roots:
+        made = Import(tree, catalog, catalog.suite(suite_name))
+        if not made.roots:
             raise DefinitionError(f"{tree}: no root of the form <agent>_<config>_<hours>h… in it")
-        shown = {root: f"{entrant.name}, seed {seed}" for root, (entrant, seed, _) in roots.items()}
+        known = {origin.path for run in folders(to) if (origin := run.spec().origin)}
+        runs = create_all(to, made.contents(known))
         return ImportReport(
             importer=NAME,
-            suite=suite.name,
-            roots=shown,
-            made=made,
-            already=already,
-            excluded=excluded,
-            faults=tuple(faults),
+            suite=suite_name,
+            roots={root: f"{entrant.name}, seed {seed}" for root, (entrant, seed, _) in made.roots.items()},
+            made=len(runs),
+            already=made.already,
+            excluded=made.excluded,
+            faults=(*made.faults, *(fault for content in made.read for fault in content.faults)),
         )
 
 
-def fault(path: str, code: str, why: str) -> ImportFault:
-    """One line of the report."""
-    return ImportFault(path=path, code=code, why=why)
+class Import:
+    """One import under way: what is known of the suite, and what was found in the tree so far."""
+
+    def __init__(self, tree: Path, catalog: Catalog, suite: Suite) -> None:
+        self.tree, self.catalog, self.suite = tree, catalog, suite
+        self.excluded: dict[str, str] = {}
+        self.faults: list[ImportFault] = []
+        self.read: list[Published] = []
+        self.already = 0
+        self.roots = seeds_of_roots(tree, self.excluded)
+        self.models = {model.repo: model for name in suite.models if (model := catalog.model(name)).repo}
+        self.tests = {name: catalog.benchmark(name) for name in catalog.names("benchmarks")}
+
+    def contents(self, known: set[str]) -> Iterator[tuple[RunSpec, Callable[[RunFolder], None]]]:
+        """The spec of each run that is not known yet, and what fills its folder."""
+        for root, (entrant, seed, told) in self.roots.items():
+            ids: dict[int, str] = {}
+            for folder in sorted((self.tree / root).iterdir()):
+                path = f"{root}/{folder.name}"
+                cell = self.cell(folder, path)
+                if cell is None:
+                    continue
+                if cell.id in ids:
+                    why = f"{ids[cell.id]} has the same id; both are imported"
+                    self.faults.append(ImportFault(path=path, code="DUPLICATE_ID", why=why))
+                ids[cell.id] = path
+                if path in known:
+                    self.already += 1
+                    continue
+                content = Published(folder, path)
+                self.read.append(content)
+                yield self.spec(content, cell, entrant, seed, told), content.fill
+
+    def cell(self, folder: Path, path: str) -> CellName | None:
+        """What a cell's folder is for; anything else is left out with a reason, or a fault."""
+        cell = cell_name(folder.name) if folder.is_dir() else None
+        if cell is None:
+            self.excluded[path] = "not the name of a cell (benchmark_org_model_id)"
+            return None
+        for what, name, allowed in (("benchmark", cell.benchmark, self.tests), ("model", cell.repo, self.models)):
+            if name not in allowed:
+                why = f"no {what} {name!r} (there are: {', '.join(sorted(map(str, allowed)))}); left out"
+                self.faults.append(ImportFault(path=path, code=f"UNKNOWN_{what.upper()}", why=why))
+                return None
+        return cell
+
+    def spec(self, content: Published, cell: CellName, entrant: Entrant, seed: int, told: Root) -> RunSpec:
+        """The suite's spec of a run with what the tree tells, and without what it does not."""
+        [spec] = plan(
+            self.suite,
+            entrants=[entrant],
+            models=[self.models[cell.repo]],
+            benchmarks=[self.tests[cell.benchmark]],
+            prompt=prompt_of(self.catalog, content.source),
+            seeds=[seed],
+            digests=defaultdict(lambda: "imported", self.catalog.digests),
+        )
+        judges = tuple(judgement.judge for judgement in content.judgements)
+        exempt = {}
+        if "lookup" in self.suite.verdicts and "ptb_lookup" not in judges and cell.id < LOOKUP_SINCE:
+            exempt["lookup"] = f"not judged, run {cell.id} is older than that rule"
+        decisions = ("budget.hours", "budget.gpus")
+        return replace(
+            spec,
+            budget=replace(spec.budget, hours=float(told.hours), gpus=told.gpus),
+            rules=tuple(spec.prompt.rules),
+            judges=judges,
+            sandbox="not told",
+            engine="not told",
+            definitions={name: digest for name, digest in spec.definitions.items() if digest != "imported"},
+            origin=Origin(importer=NAME, path=content.path, order=cell.id, told=decisions, exempt=exempt),
+        )
 
 
 def seeds_of_roots(tree: Path, excluded: dict[str, str]) -> dict[str, tuple[Entrant, int, Root]]:
@@ -179,25 +208,6 @@ def prompt_of(catalog: Catalog, folder: Path) -> Prompt:
     if not text:
         return Prompt(name="unknown", template="", rules={})
     return catalog.prompt("posttrainbench-1.1" if "contamination_check.py" in text else "posttrainbench-1")
-
-
-def as_imported(spec: RunSpec, suite: Suite, content: Published, cell: CellName, told: Root) -> RunSpec:
-    """A planned spec with what the tree tells, and without what it does not."""
-    judges = tuple(judgement.judge for judgement in content.judgements)
-    exempt = {}
-    if "lookup" in suite.verdicts and "ptb_lookup" not in judges and cell.id < LOOKUP_SINCE:
-        exempt["lookup"] = f"not judged, run {cell.id} is older than that rule"
-    told_decisions = ("budget.hours", "budget.gpus")
-    return replace(
-        spec,
-        budget=replace(spec.budget, hours=float(told.hours), gpus=told.gpus),
-        rules=tuple(spec.prompt.rules),
-        judges=judges,
-        sandbox="not told",
-        engine="not told",
-        definitions={name: digest for name, digest in spec.definitions.items() if digest != "imported"},
-        origin=Origin(importer=NAME, path=content.path, order=cell.id, told=told_decisions, exempt=exempt),
-    )
 
 
 plugin = Importer()

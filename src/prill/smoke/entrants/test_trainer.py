@@ -18,10 +18,10 @@ PAIRS = Path(os.environ["PRILL_DATA"], "train.jsonl")
 SUBMISSION = os.environ["PRILL_SUBMISSION"]
 SEED = int(os.environ["PRILL_SEED"])
 LOSSES = ("loses", "sells", "drops", "donates")
-STEPS = 280
+STEPS = 200
 BATCH_ROWS = 24
 LEARNING_RATE = 2e-3
-MOST_TRAINING_S = 150.0
+MOST_TRAINING_S = 110.0
 
 
 def tell(kind: str, text: str) -> None:
