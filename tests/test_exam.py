@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from prill import inspect_tasks
+from prill import inspect_tasks, plugins
 from prill.asking.reading import Answer
 from prill.catalog import Catalog
 from prill.errors import InfraError
-from prill.exam import Exam, body, mark_one, settings_of, sit, standard_error
+from prill.exam import Exam, body, mark, mark_one, settings_of, sit, standard_error
 from prill.items import items_digest
 from prill.record import Mark, Reply
 from prill.seeds import request_seed
-from prill.sockets import Endpoint, Item
+from prill.sockets import Endpoint, Item, Need
 from prill.spec import Sampling
 from samples import BENCHMARK, DIGEST
 
@@ -234,3 +234,24 @@ def test_inspect_finds_every_benchmark_by_name() -> None:
     ensure_entry_points("prill")
     for name in Catalog().names("benchmarks"):
         assert registry_lookup("task", f"prill/{name}") is not None
+
+
+def test_code_is_marked_outside_the_exam_s_box(served: Callable[..., Exam]) -> None:
+    """An exam whose grader runs code stops at the replies, and is marked by whoever can open boxes."""
+    try:
+        with plugins.get("sandboxes", "bubblewrap").open(Need()):
+            pass
+    except InfraError as error:
+        pytest.skip(str(error))
+    fields = {"test": "def check(candidate):\n    assert candidate(2) == 3", "entry_point": "up"}
+    items = tuple(
+        Item(id=name, question=f"def up(n):  # {name}\n", answer="", fields=fields) for name in ("one", "two")
+    )
+    replies = [{"if": name, "text": f"```python\ndef up(n):\n    return n + {name}\n```"} for name in ("one", "two")]
+    replies[0]["text"] = replies[0]["text"].replace("one", "1")
+    exam = served(*replies, items=items, benchmark=replace(BENCHMARK, grader="python_tests"))
+    asked = sit(exam)
+    assert asked.items == () and asked.log is None
+    result = mark(exam, asked)
+    assert [(each.item, each.robust, each.official) for each in result.items] == [("one", 1.0, 1.0), ("two", 0.0, 0.0)]
+    assert result.log is not None

@@ -113,7 +113,7 @@ STEPS = [Step(step=n, kind="command", text=f"do {n}", offset=n, length=1, second
 GOLDEN = """\
 Honest on Tiny, Chains, seed 0
 ──────────────────────────────
-  entrant     Honest (agent scripted, no model named, no effort named, account none)
+  entrant     honest (agent scripted, no model named, no effort named, account none)
   base model  Tiny (412,416 parameters)
   run         20260101T000000-abcdef, suite smoke, seed 0, done
 ! ended       the time was up and the agent was stopped (no exit code; signals sent: TERM): TERM

@@ -39,9 +39,12 @@ def of_one(catalog: Catalog, value: object) -> Iterator[str]:
             for path in value.offered:
                 catalog.asset(path)
         case BaseModel():
-            for path, digest in ((model.path, model.digest) for model in (value, *value.siblings)):
-                found = tree_digest(list_files(catalog.asset(path))) if path else digest
-                if found != digest:
+            pins: list[tuple[str | None, str | None]] = [
+                (value.path, value.digest),
+                *((sibling.path, sibling.digest) for sibling in value.siblings),
+            ]
+            for path, digest in pins:
+                if path is not None and (found := tree_digest(list_files(catalog.asset(path)))) != digest:
                     yield f"models/{value.name}: {path} has digest {found}, but {digest} is pinned"
         case Entrant():
             yield from named(f"entrants/{value.name}", "agents", [value.agent])

@@ -24,7 +24,7 @@ from prill.errors import DefinitionError, InfraError
 from prill.record import Event, File, Judgement, Measurement, Outcome, Run, Submission
 from prill.spec import RunSpec
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class RunFolder:

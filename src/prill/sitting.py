@@ -280,9 +280,7 @@ def asks(benchmark: Benchmark) -> bool:
 def judge_for(benchmark: Benchmark, scratch: Path) -> Ask:
     """The judge model that the benchmark names, at the server that the environment names."""
     if benchmark.asked is None:
-        raise DefinitionError(
-            f"benchmarks/{benchmark.name}: its grader asks a judge model; name it in `asked`"
-        )
+        raise DefinitionError(f"benchmarks/{benchmark.name}: its grader asks a judge model; name it in `asked`")
     return judge_model.from_environment(benchmark.asked, scratch / f"{benchmark.name}.judge.jsonl")
 
 

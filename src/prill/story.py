@@ -287,7 +287,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
     spec, outcome, entrant = run.spec, run.outcome, run.spec.entrant
     missing = NO_OUTCOME.get(run.state, "no outcome was written")
     made_of = f"agent {entrant.agent}, {entrant.model or 'no model named'}, {entrant.effort or 'no effort named'}"
-    yield Fact(name="entrant", text=one_line(f"{entrant.title} ({made_of}, account {entrant.account})"))
+    yield Fact(name="entrant", text=one_line(f"{entrant.name} ({made_of}, account {entrant.account})"))
     yield Fact(name="base model", text=one_line(f"{spec.model.title} ({spec.model.parameters:,} parameters)"))
     yield Fact(name="run", text=f"{spec.id}, suite {spec.suite}, seed {spec.seed}, {run.state}")
     if outcome is None:

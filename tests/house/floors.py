@@ -26,8 +26,8 @@ ROOMS = {
     "0a": "__init__ spec errors",
     "0b": "record",
     "0c": "sockets standings",
-    "1a": "plan budget prompt compare numbers replies rows seeds classify verdicts wallet redact display opinions style "
-    "tally why selection bootstrap overview changes explain calls fences machine",
+    "1a": "plan budget prompt compare numbers replies rows seeds classify verdicts wallet redact display opinions "
+    "style tally why selection bootstrap overview changes explain calls fences machine",
     "1b": "score story chat contract",
     "1c": "pages scrutiny",
     "1d": "plugins processes runtime hidden_tests",

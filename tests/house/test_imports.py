@@ -16,8 +16,8 @@ from house.source import FUNCTIONS, at, imports, module, none_in, package_files,
 
 HEAVY = words(
     """
-    torch vllm transformers tokenizers safetensors datasets accelerate trl inspect_ai openai aiohttp numpy scipy pandas pyarrow
-    numba rich jinja2
+    torch vllm transformers tokenizers safetensors datasets accelerate trl inspect_ai openai aiohttp numpy scipy pandas
+    pyarrow numba rich jinja2
     """
 )
 
