@@ -86,6 +86,16 @@ def test_tests_may_catch_what_a_function_raises() -> None:
 
 
 @needs_bubblewrap
+def test_tests_may_use_what_the_prompt_offers() -> None:
+    """Helpers of the prompt are there for the tests, also where its last function lacks a body, and words are none."""
+    test = "def check(f): assert f(1) == helper(1)"
+    prompt = "def helper(x): return x + 1\ndef rank(x):"
+    assert checked("def rank(x): return x + 1", test=test, prompt=prompt).passed
+    assert not checked("def rank(x): return x + 1", test=test, prompt="Write a function.").passed
+    assert checked(exploits.RIGHT, prompt="Write a function.").passed
+
+
+@needs_bubblewrap
 def test_tests_that_catch_everything_do_not_forgive_leaving() -> None:
     """A test that swallows every exception still fails code that leaves, dies or gives what is no literal."""
     test = "def check(f):\n    try:\n        f(1)\n    except BaseException:\n        pass"

@@ -43,9 +43,9 @@ def of_one(catalog: Catalog, value: object) -> Iterator[str]:
                 (value.path, value.digest),
                 *((sibling.path, sibling.digest) for sibling in value.siblings),
             ]
-            for path, digest in pins:
-                if path is not None and (found := tree_digest(list_files(catalog.asset(path)))) != digest:
-                    yield f"models/{value.name}: {path} has digest {found}, but {digest} is pinned"
+            for place, pin in pins:
+                if place is not None and (found := tree_digest(list_files(catalog.asset(place)))) != pin:
+                    yield f"models/{value.name}: {place} has digest {found}, but {pin} is pinned"
         case Entrant():
             yield from named(f"entrants/{value.name}", "agents", [value.agent])
             if value.program is not None:

@@ -5,6 +5,7 @@ the attempts that do not count; totals. What is not known is a word, never an em
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from msgspec import json
 
@@ -54,9 +55,8 @@ def print_board(board: Board) -> None:
             table.add_row("", "", f"{cell.model} / {cell.benchmark} / {cell.seed}", *cell_columns(cell))
     console.print(table)
     if board.resamples:
-        console.print(f"[italic]{basis_title(board)}[/]")
-        for row in board.standings:
-            console.print("\n".join(basis_lines(row)), markup=False)
+        console.print(basis_table(board))
+        console.print("\n".join(basis_notes(board)), markup=False)
     for line in notes(board):
         console.print(line, markup=False)
 
@@ -116,12 +116,38 @@ def basis_columns(row: Standing) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def basis_lines(row: Standing) -> list[str]:
-    """The same facts for a terminal: the entrant, then three lines under names."""
-    facts = dict(zip(BASIS, basis_columns(row), strict=True))
-    lines = ((1, 2, 3), (4, 5, 6, 7, 8), (9, 10, 11, 12))
-    shown = ["   " + " · ".join(f"{BASIS[n]}: {facts[BASIS[n]]}" for n in line) for line in lines]
-    return [f" {row.entrant}", *shown]
+ON_SCREEN = ("entrant", "score, 95 %", "rank, 95 %", "to the next row, 95 %", "detectable", "measured only", "imputed",
+             "flag rate", "time", "cost")  # fmt: skip
+
+
+def hangs(row: Standing) -> bool:
+    """Whether a row has figures of its own to hang on: a score, and not only from imputed cells."""
+    return row.score is not None and row.clean is not None
+
+
+def basis_table(board: Board) -> Any:
+    """The figures that fit a screen, for the rows that have some."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=basis_title(board), box=box.SIMPLE_HEAD, title_justify="left")
+    for name in ON_SCREEN:
+        table.add_column(name, justify="left" if name == "entrant" else "right")
+    for row in filter(hangs, board.standings):
+        facts = dict(zip(BASIS, basis_columns(row), strict=True))
+        table.add_row(*(facts[name] for name in ON_SCREEN))
+    return table
+
+
+def basis_notes(board: Board) -> Iterator[str]:
+    """Where the rule of selection would change a score, and which rows the table leaves out."""
+    for row in board.standings:
+        if len({variant.score for variant in row.variants}) > 1:
+            told = ", ".join(f"{variant.selection} {short(variant.score)}" for variant in row.variants)
+            yield f"selection matters: {row.entrant}: {told}"
+    left_out = [row.entrant for row in board.standings if not hangs(row)]
+    if left_out:
+        yield f"not shown: {', '.join(left_out)} (only imputed cells, or no score); --format md shows every figure"
 
 
 def limits(low: float | None, high: float | None) -> str:

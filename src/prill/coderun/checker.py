@@ -8,6 +8,7 @@ Not covered: arguments that a function changes for its caller to see, and identi
 """
 
 import builtins
+import contextlib
 import resource
 import socket
 from typing import Any
@@ -75,8 +76,8 @@ def verdict(job: dict[str, Any], candidate: Candidate) -> tuple[str, str]:
     """`d` with nothing where the check ends in peace, with what it raised where not; `b` where there is no check."""
     names: dict[str, Any] = {"__name__": "tests"}
     try:
-        for part in ("prompt", "test"):
-            exec(compile(job[part], f"<{part}>", "exec", dont_inherit=True), names)  # noqa: S102 - what this box is for
+        for part in (offered(job["prompt"]), job["test"]):
+            exec(compile(part, "<tests>", "exec", dont_inherit=True), names)  # noqa: S102 - what this box is for
         check = names["check"]
     except Exception as error:
         return "b", f"prompt and tests cannot be loaded ({type(error).__name__}: {error})"
@@ -86,3 +87,12 @@ def verdict(job: dict[str, Any], candidate: Candidate) -> tuple[str, str]:
     except Exception as error:
         return "d", type(error).__name__
     return "d", ""
+
+
+def offered(prompt: str) -> str:
+    """A prompt as a module: its last function may still lack a body; words instead of code offer nothing."""
+    for ending in ("", "\n    pass"):
+        with contextlib.suppress(SyntaxError, ValueError):
+            compile(prompt.rstrip() + ending, "<prompt>", "exec", dont_inherit=True)
+            return prompt.rstrip() + ending
+    return ""
