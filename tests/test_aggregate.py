@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from prill import plugins, tally, why
+from prill import plugins
 from prill.importers import posttrainbench
 from prill.score import Reading, decide
+from prill.scoring import tally, why
 from prill.spec import Effect
 from prill.standings import CellState
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from prill import classify, contract, display, machine, numbers, redact, replies, seeds, verdicts, wallet
-from prill.calls import BadGold, Call, mismatch
-from prill.formulas.sameness import equivalent
+from prill import classify, contract, display, machine, redact, seeds, verdicts, wallet
+from prill.answers import numbers, replies
+from prill.answers.calls import BadGold, Call, mismatch
+from prill.answers.sameness import equivalent
 from prill.graders import choice, function_call, math, number, python_tests
 
 Value = dict[str, Any]

@@ -86,6 +86,16 @@ def test_tests_may_catch_what_a_function_raises() -> None:
 
 
 @needs_bubblewrap
+@pytest.mark.parametrize("value", ["'x' * (9 << 20)", "nested(95)", "stopped()"])
+def test_no_value_of_the_model_breaks_the_tests(value: str) -> None:
+    """Values at the bounds can be passed on by a test, and a stopped process is late, so none becomes our failure."""
+    test = "def check(f):\n    v = f(1)\n    f([v, [v]])\n    assert f(v) == 3"
+    code = "import os\ndef stopped(): os.kill(os.getpid(), 19)\n"
+    code += "def nested(n): return [nested(n - 1)] if n else []\n"
+    assert not checked(f"{code}def rank(x): return {value}", HASTY, test).passed
+
+
+@needs_bubblewrap
 def test_tests_may_use_what_the_prompt_offers() -> None:
     """Helpers of the prompt are there for the tests, also where its last function lacks a body, and words are none."""
     test = "def check(f): assert f(1) == helper(1)"

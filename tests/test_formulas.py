@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prill.formulas.grammar import Unreadable, read
-from prill.formulas.sameness import equivalent
-from prill.formulas.values import approx, precision, worth
-from prill.replies import fold
+from prill.answers.grammar import Unreadable, read
+from prill.answers.replies import fold
+from prill.answers.sameness import equivalent
+from prill.answers.values import approx, precision, worth
 
 SAME = r"""
 \frac12 = 0.5 = 1/2 = \tfrac{1}{2} = \frac{2}{4} = ½ = .5

@@ -11,9 +11,10 @@ from statistics import fmean, stdev
 
 import pytest
 
-from prill import plugins, tally
+from prill import plugins
 from prill.catalog import Catalog
-from prill.overview import clock_of, seconds_of
+from prill.scoring import tally
+from prill.scoring.overview import clock_of, seconds_of
 from prill.spec import Reference
 from prill.standings import Board
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prill import fences, numbers, replies
+from prill.answers import fences, numbers, replies
 
 PIECES = (
     *("<think>", "</think>", "<|im_end|>", "ANSWER:", "Final answer is", "Question:", "\\boxed{", "\\fbox", "}", "{"),

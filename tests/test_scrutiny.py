@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from prill import bootstrap
 from prill.record import ItemMark, Run
 from prill.score import board
+from prill.scoring import bootstrap
 from prill.scrutiny import scrutinise
 from prill.spec import RunSpec, Suite
 from prill.standings import Board, Standing

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from prill.changes import changes, lines
 from prill.cli import main
 from prill.folder import create_all
 from prill.score import board
+from prill.scoring.changes import changes, lines
 from prill.standings import Board
 from prill.tables import as_csv, as_json, as_markdown
 from samples import SPEC, SUITE, judgement, run

@@ -46,7 +46,7 @@ def figures() -> list[float]:
     """Median CPU seconds of ours and of the loop, scaled to all its draws."""
     import numpy as np
 
-    from prill import bootstrap
+    from prill.scoring import bootstrap
 
     chance = np.random.default_rng(0)
     columns = ENTRANTS * MODELS

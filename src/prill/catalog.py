@@ -17,9 +17,9 @@ from prill.chat import with_examples
 from prill.errors import DefinitionError, oneof
 from prill.items import cache, examples, load, write_items
 from prill.items import read_items as read_items
+from prill.scoring.tally import weight_fault
 from prill.sockets import Item
 from prill.spec import BaseModel, Benchmark, Entrant, Prompt, ReferenceSet, Suite
-from prill.tally import weight_fault
 
 PACKAGE = Path(__file__).parent
 KINDS: dict[str, Any] = {

@@ -183,8 +183,8 @@ def tree_of(chosen: argparse.Namespace, board: "Board", runs: "list[Run]") -> li
     """The derivation of the cells that `--explain` names, one for each seed."""
     from prill.catalog import Catalog
     from prill.errors import oneof
-    from prill.explain import explain
     from prill.folder import RunFolder, list_files
+    from prill.scoring.explain import explain
 
     places = {f"{cell.entrant}/{cell.model}/{cell.benchmark}": row for row in board.standings for cell in row.cells}
     if chosen.explain not in places:
@@ -202,8 +202,8 @@ def tree_of(chosen: argparse.Namespace, board: "Board", runs: "list[Run]") -> li
 
 def diff(chosen: argparse.Namespace) -> int:
     """`prill diff`."""
-    from prill.changes import changes, lines
     from prill.folder import decode
+    from prill.scoring.changes import changes, lines
     from prill.standings import Board
 
     old, new = (decode(file, Board) for file in (chosen.before, chosen.after))

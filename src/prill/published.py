@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from prill.folder import RunFolder, file_digest, list_files
-from prill.overview import seconds_of
 from prill.record import Citation, File, Finding, Judgement, Measurement, Outcome, Submission
+from prill.scoring.overview import seconds_of
+from prill.scoring.tally import number
 from prill.standings import ImportFault
-from prill.tally import number
 
 TRACES = ("solve_out.txt", "trace.txt")
 PROMPT = "prompt.txt"

@@ -13,12 +13,12 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from prill import tally
 from prill.record import Finding, Measurement, Run
-from prill.selection import choose, seeds_of, totals
+from prill.scoring import tally
+from prill.scoring.selection import choose, seeds_of, totals
+from prill.scoring.why import alerts, why_zero
 from prill.spec import Effect, Key, Reference, RunSpec, Suite, key
 from prill.standings import Attempt, Board, Cell, CellState, Era, Standing
-from prill.why import alerts, why_zero
 
 __all__ = ["board", "decide", "seed_scores", "seeds_of", "totals"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec import json
 
-from prill.overview import words
-from prill.selection import totals
+from prill.scoring.overview import words
+from prill.scoring.selection import totals
 from prill.standings import Board, Cell, ImportReport, Standing
 
 MARKS = {

@@ -26,14 +26,14 @@ ROOMS = {
     "0a": "__init__ spec errors",
     "0b": "record",
     "0c": "sockets standings",
-    "1a": "plan budget prompt compare numbers replies rows seeds classify verdicts wallet redact display opinions "
-    "style tally why selection bootstrap overview changes explain calls fences machine",
+    "1a": "plan budget prompt compare answers rows seeds classify verdicts wallet redact display opinions style "
+    "machine scoring",
     "1b": "score story chat contract",
     "1c": "pages scrutiny",
     "1d": "plugins processes runtime hidden_tests",
     "1e": "folder items",
     "1f": "catalog",
-    "2a": "gateway overlap formulas published checkpoint trajectory audit asking serving coderun",
+    "2a": "gateway overlap published checkpoint trajectory audit asking serving coderun",
     "2b": "agents sandboxes schedulers engines graders judges importers",
     "2c": "exam judge_model",
     "2d": "inside inspect_tasks",
@@ -48,6 +48,8 @@ FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split(
 PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")
 SHELVES = frozenset(ROOMS["2b"].split())
 DEEP = frozenset(ROOMS["2a"].split())
+ONE_THING = DEEP | {"answers", "scoring", "smoke", "testing"}
+"""Folders that are one thing: their files may import each other."""
 OUTSIDE = ("prill.tools", "prill.smoke.entrants")
 """Programs for the agent's box."""
 BOX_OFFERS = words("torch transformers tokenizers safetensors accelerate numpy datasets trl")

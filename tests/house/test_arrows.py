@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from house.floors import BOX_OFFERS, DEEP, FLOORS, SHELVES, outside, top
+from house.floors import BOX_OFFERS, FLOORS, ONE_THING, SHELVES, outside, top
 from house.source import at, imports, module, none_in, package_files, plant
 
 
@@ -39,7 +39,7 @@ def wrong(source: str, target: str) -> str | None:
     if there in SHELVES:
         return "plug-ins are got by name, through plugins.get"
     if here == there:
-        return None if here in DEEP or here in ("smoke", "testing") else f"{here}/ files never import each other"
+        return None if here in ONE_THING else f"{here}/ files never import each other"
     if there not in FLOORS:
         return f"{there} has no floor; give it one in tests/house/floors.py"
     if FLOORS[there] >= FLOORS[here]:

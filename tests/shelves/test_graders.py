@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prill import plugins
-from prill.calls import BadGold, Call, exact_call, mismatch
+from prill.answers.calls import BadGold, Call, exact_call, mismatch
 from prill.graders import choice, function_call, math, python_tests
 from prill.record import Call as NativeCall
 from prill.record import Reply

@@ -125,6 +125,12 @@ def test_replies_without_code_get_no_mark_and_the_reason() -> None:
 
 
 @needs_bubblewrap
+def test_a_mark_for_what_came_too_late_says_the_limit() -> None:
+    """The limit that really applied stands in the mark."""
+    assert marked(fenced("while True: pass"), ADDING).why == f"timeout: {sample.LIVECODEBENCH.seconds:g} s"
+
+
+@needs_bubblewrap
 def test_programs_are_marked_by_what_they_print() -> None:
     """A program passes with the right output, and fails with the wrong one or an exception."""
     assert marked(fenced("print(sum(map(int, input().split())))"), ADDING).robust == 1

@@ -12,7 +12,7 @@ from typing import Any
 from prill.coderun.frames import Frame, Gone, Late, TooLong
 from prill.coderun.literals import ROOM, NotLiteral, decode, encode
 from prill.coderun.peers import Limits, Peer, peer
-from prill.coderun.verdicts import Clock, Fault, Verdict, ask, told
+from prill.coderun.verdicts import Clock, Fault, Reason, Verdict, ask, told
 from prill.errors import InfraError
 from prill.sockets import Sandbox
 
@@ -62,7 +62,7 @@ def check_function(sandbox: Sandbox, code: Code, prompt: str, test: str, limits:
             checker.hello()
             job = {"prompt": prompt, "test": test, "entry_point": code.entry_point}
             words = encode({**job, "memory_bytes": limits.memory_bytes})
-            checker.send("L", words, time.monotonic() + TESTS_SECONDS)
+            tell(checker, "L", words, time.monotonic() + TESTS_SECONDS)
             relay(answer, checker, clock)
 
     return told(limits, work)
@@ -78,22 +78,29 @@ def relay(answer: Peer, checker: Peer, clock: Clock) -> None:
             began = time.monotonic()
             reply = ask(answer, "c", frame.payload, clock, "vr")
             until += time.monotonic() - began
-            if reply.kind == "r":
-                excuse = reply.payload[:80].decode("ascii", "replace")
-                if not is_ordinary(excuse):
-                    raise Fault("exit" if excuse == "SystemExit" else "exception", excuse)
-            checker.send(reply.kind, reply.payload, until)
+            excuse = reply.payload[:80].decode("ascii", "replace") if reply.kind == "r" else ""
+            if not is_ordinary(excuse):
+                raise Fault("exit" if excuse == "SystemExit" else "exception", excuse)
+            tell(checker, reply.kind, reply.payload, until)
         elif frame.kind == "d" and not frame.payload and calls:
             return
         elif frame.kind == "d" and calls:
             words = frame.payload.decode(errors="replace")
-            memory = "memory" if excuse == words == "MemoryError" else "exception"
-            raise Fault(memory if excuse == words else "wrong", words)  # type: ignore[arg-type]
+            reason: Reason = "wrong" if excuse != words else "memory" if words == "MemoryError" else "exception"
+            raise Fault(reason, words)
         elif frame.kind == "x":
             raise Fault("not a literal", frame.payload.decode(errors="replace"))
         else:
             words = frame.payload.decode(errors="replace") or "they never ask for a value, so anything would pass"
             raise InfraError(f"an item's tests are broken: {words}")
+
+
+def tell(checker: Peer, kind: str, payload: bytes, until: float) -> None:
+    """Say something to the checker, which is ours and listens."""
+    try:
+        checker.send(kind, payload, until)
+    except (Gone, Late):
+        raise InfraError("the process that runs an item's tests does not listen") from None
 
 
 def heard(checker: Peer, until: float, calls: int) -> Frame:

@@ -86,5 +86,6 @@ def told(limits: Limits, work: Callable[[Clock], None]) -> Verdict:
     try:
         work(clock)
     except Fault as found:
-        return Verdict(False, found.reason, found.detail, limits.seconds, clock.used)
+        limit = f"{limits.seconds:g} s" if found.reason == "timeout" else ""
+        return Verdict(False, found.reason, found.detail or limit, limits.seconds, clock.used)
     return Verdict(True, "", "", limits.seconds, clock.used)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from string import ascii_uppercase
 from typing import Literal
 
-from prill import replies
+from prill.answers import replies
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item
 

@@ -12,8 +12,8 @@ import re
 import warnings
 from typing import Any, Literal
 
-from prill import fences, replies
-from prill.calls import BadGold, Call, exact_call, mismatch, spelt
+from prill.answers import fences, replies
+from prill.answers.calls import BadGold, Call, exact_call, mismatch, spelt
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item
 

@@ -6,7 +6,7 @@ number of any text would credit chance. Official and robust reading are the same
 
 import re
 
-from prill import replies
+from prill.answers import replies
 from prill.record import Mark, Reply
 from prill.sockets import Item
 

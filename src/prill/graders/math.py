@@ -5,8 +5,8 @@ An item may say `truncated_scores_zero` in its fields: whether a reply that was 
 
 import re
 
-from prill import replies
-from prill.formulas.sameness import equivalent
+from prill.answers import replies
+from prill.answers.sameness import equivalent
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item
 

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from fractions import Fraction
 
-from prill import numbers, replies
+from prill.answers import numbers, replies
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item
 

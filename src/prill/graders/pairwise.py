@@ -15,8 +15,8 @@ from typing import Any
 
 from prill import opinions, style
 from prill.record import Judged, JudgedItem, Reply
+from prill.scoring.tally import VOTES, win_rate
 from prill.sockets import Ask, Inquiry, Item, Opinion
-from prill.tally import VOTES, win_rate
 
 SYSTEM = """\
 You are an impartial judge of two assistants' answers to the same request of a user, Assistant A's and Assistant B's. \

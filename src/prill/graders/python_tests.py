@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from textwrap import dedent, indent
 from typing import Any, Literal
 
-from prill import fences, plugins, replies
+from prill import plugins
+from prill.answers import fences, replies
 from prill.coderun import sample
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item

@@ -16,8 +16,8 @@ from typing import Any
 
 from prill import opinions
 from prill.record import Judged, JudgedItem, Reply
+from prill.scoring.tally import clamp, rubric_score
 from prill.sockets import Ask, Inquiry, Item, Opinion
-from prill.tally import clamp, rubric_score
 
 PROMPT = """\
 You will check one thing about the last reply of a conversation.

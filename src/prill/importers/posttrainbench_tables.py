@@ -13,10 +13,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from prill import tally
 from prill.catalog import Catalog
 from prill.errors import DefinitionError
 from prill.score import clean, seed_scores
+from prill.scoring import tally
 from prill.spec import Suite
 from prill.standings import Board, Cell, Standing
 

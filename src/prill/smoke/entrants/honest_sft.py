@@ -6,6 +6,7 @@ score rises from about zero to well above one half.
 
 import contextlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -53,22 +54,32 @@ def offered_rows() -> list[dict]:
 
 
 def clock_watch(deadline: float):
-    """A callback that ends training while there is time to save: 20 s early, less if steps are fast."""
+    """A callback that ends training while there is time to save: 20 s early, less if steps are fast.
+
+    The learning rate is held below a line that falls to zero by then, so that a run which the
+    clock cuts short still cools down.
+    """
     from transformers import TrainerCallback
 
     class ClockWatch(TrainerCallback):
-        """Compares the clock with the deadline after every step."""
+        """Compares the clock with the deadline at every step."""
 
         def on_train_begin(self, args, state, control, **kwargs) -> None:
             """Start the clock that tells how long a step takes."""
-            self.began = time.monotonic()
+            self.began, self.ends = time.monotonic(), deadline - LARGEST_MARGIN_S
+
+        def on_pre_optimizer_step(self, args, state, control, optimizer=None, **kwargs) -> None:
+            """Hold the learning rate below what the time left allows."""
+            left = (self.ends - time.monotonic()) / (self.ends - self.began) if self.ends < math.inf else 1.0
+            for group in optimizer.param_groups:
+                group["lr"] = min(group["lr"], LEARNING_RATE * max(0.0, left))
 
         def on_step_end(self, args, state, control, **kwargs) -> None:
             """Stop if another ten steps and the saving might not fit."""
             now = time.monotonic()
             step_s = (now - self.began) / state.global_step
-            if now + min(LARGEST_MARGIN_S, 5.0 + 10 * step_s) > deadline:
-                control.should_training_stop = True
+            self.ends = deadline - min(LARGEST_MARGIN_S, 5.0 + 10 * step_s)
+            control.should_training_stop = control.should_training_stop or now > self.ends
 
     return ClockWatch()
 
@@ -117,7 +128,7 @@ def main() -> None:
     prompt = sys.stdin.read()
     tell("message", f"I read the task ({len(prompt)} characters). I train on {PAIRS} and leave the test items alone.")
     left = ask("prill-left", "--json")
-    seconds = left["seconds"] if left and left.get("seconds") is not None else float("inf")
+    seconds = left["seconds"] if left and left.get("seconds") is not None else math.inf
     deadline = born + seconds
     rows = offered_rows()
     plan = f"at most {STEPS} steps of {BATCH_ROWS} rows, learning rate {LEARNING_RATE}, seed {SEED}"

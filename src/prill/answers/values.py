@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import comb, factorial, isqrt
 from typing import Any, TypeAlias
 
-from prill.formulas.grammar import Num, Op, Sym, Tree
+from prill.answers.grammar import Num, Op, Sym, Tree
 
 PLACES = 60
 _MOST_BITS = 4000

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
-from prill.formulas.grammar import Op, Seq, Sym, Tree, Unreadable, read
-from prill.formulas.latex import plain
-from prill.formulas.values import Value, Worthless, approx, inverse, is_exact, precision, times, worth
+from prill.answers.grammar import Op, Seq, Sym, Tree, Unreadable, read
+from prill.answers.latex import plain
+from prill.answers.values import Value, Worthless, approx, inverse, is_exact, precision, times, worth
 
 _CLOSE = Decimal("1e-40")
 _POINTS = (

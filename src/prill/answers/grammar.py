@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from prill.formulas.latex import ROW, STYLED, Token, tidy, tokens
+from prill.answers.latex import ROW, STYLED, Token, tidy, tokens
 
 LONGEST = 1500
 """Characters of a formula; beyond it only texts are compared."""
