@@ -1,5 +1,6 @@
 """Gold: on every real item at hand the right answer earns full marks and a wrong one none, in both readings."""
 
+import json
 from collections.abc import Callable
 from string import ascii_uppercase
 
@@ -8,10 +9,11 @@ import pytest
 import wheels
 from prill import chat, items, plugins
 from prill.catalog import Catalog
-from prill.record import Mark, Reply
+from prill.graders.function_call import parse_calls
+from prill.record import Call, Mark, Reply
 from prill.sockets import Item
 
-Say = Callable[[Item], str]
+Say = Callable[[Item], str | Reply]
 
 
 def number(item: Item) -> str:
@@ -44,10 +46,25 @@ def another_letter(item: Item) -> str:
     return f"Reasoning.\n\nANSWER: {next(each for each in ascii_uppercase if each != item.answer)}"
 
 
+def call(item: Item) -> Reply:
+    """The right call, as a server hands it over."""
+    [gold] = parse_calls(item.answer, "python") or []
+    written = Call(name=gold.name, arguments=json.dumps(dict(gold.arguments)))
+    return Reply(text="", stop="stop", calls=(written,))
+
+
+def another_call(item: Item) -> Reply:
+    """The right function with one argument that nobody asked for."""
+    right = call(item)
+    arguments = {**json.loads(right.calls[0].arguments), "unasked": 4711}
+    return Reply(text="", stop="stop", calls=(Call(name=right.calls[0].name, arguments=json.dumps(arguments)),))
+
+
 GOLD: dict[str, tuple[Callable[[], list[wheels.Row]], int, Say, Say]] = {
     "aime2025": (wheels.aime2025, 30, number, another_number),
     "gsm8k": (wheels.gsm8k, 100, number, another_number),
     "math-500": (wheels.math500, 311, box, another_box),
+    "bfcl": (wheels.bfcl, 100, call, another_call),
     "gpqamain": (wheels.gpqa_diamond, 25, letter, another_letter),
     "gpqa-diamond": (wheels.gpqa_diamond, 25, letter, another_letter),
 }
@@ -61,7 +78,11 @@ def marks(name: str, say: Say) -> list[tuple[Item, Mark]]:
     found = items.converted(published, benchmark.data.format, name)
     shown = [chat.shown(benchmark, item, 72332) for item in found]
     grade = plugins.get("graders", benchmark.grader)
-    return [(item, grade(Reply(text=say(item), stop="stop"), item)) for item in shown]
+    said = [(item, say(item)) for item in shown]
+    return [
+        (item, grade(reply if isinstance(reply, Reply) else Reply(text=reply, stop="stop"), item))
+        for item, reply in said
+    ]
 
 
 @pytest.mark.parametrize("name", GOLD)
