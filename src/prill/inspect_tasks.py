@@ -6,6 +6,7 @@ Inspect finds this through the entry point `inspect_ai`, whose loading (not this
 Not covered: benchmarks that a judge model marks, and tools that a model calls are offered but never run.
 """
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def marking(benchmark: Benchmark, items: dict[str, Item]) -> Any:
     @scorer(metrics=[mean(), stderr()], name=benchmark.grader)  # type: ignore[untyped-decorator]
     def made() -> Any:
         async def score(state: Any, target: Any) -> Any:
-            mark = grader(reply_of(state.output), items[str(state.sample_id)])
+            mark = await asyncio.to_thread(grader, reply_of(state.output), items[str(state.sample_id)])
             readings = {"official": mark.official, "robust": mark.robust}
             counted = readings[benchmark.counts]
             return Score(value=counted, answer=mark.answer, explanation=mark.why, metadata=readings)
