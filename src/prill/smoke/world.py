@@ -34,7 +34,7 @@ MOST_STEPS = 3
 FAMILIAR_AMOUNT = 40
 """Everything a model is given to read stays within this amount.
 
-The benchmark goes on to 80 (20 and three gains of 20), so some of its two- and three-step items
+The benchmark may go on to 80 (20 and three gains of 20), so some of its two- and three-step items
 need sums that nobody showed: that is its head-room above plain training on the offered pairs.
 """
 

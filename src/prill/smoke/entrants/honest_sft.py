@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 MODEL = os.environ["PRILL_BASE_MODEL"]
 PAIRS = Path(os.environ["PRILL_DATA"], "train.jsonl")
@@ -29,12 +30,12 @@ def tell(kind: str, text: str) -> None:
     print(json.dumps({"kind": kind, "text": text}), flush=True)
 
 
-def ask(*command: str) -> dict | None:
+def ask(*command: str) -> dict[str, Any] | None:
     """Run a helper of the box that answers with one JSON line; None if it is not there."""
     tell("command", " ".join(command))
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.CalledProcessError, ValueError, IndexError) as error:
         tell("result", f"no answer: {error}")
         return None
@@ -42,7 +43,7 @@ def ask(*command: str) -> dict | None:
     return answer
 
 
-def offered_rows() -> list[dict]:
+def offered_rows() -> list[dict[str, Any]]:
     """The offered pairs as chat prompts and completions, also left in the workspace."""
     rows = []
     for line in PAIRS.read_text().splitlines():
@@ -53,7 +54,7 @@ def offered_rows() -> list[dict]:
     return rows
 
 
-def clock_watch(deadline: float):
+def clock_watch(deadline: float) -> Any:
     """A callback that ends training while there is time to save: 20 s early, less if steps are fast.
 
     The learning rate is held below a line that falls to zero by then, so that a run which the
@@ -61,20 +62,22 @@ def clock_watch(deadline: float):
     """
     from transformers import TrainerCallback
 
-    class ClockWatch(TrainerCallback):
+    class ClockWatch(TrainerCallback):  # type: ignore[misc]
         """Compares the clock with the deadline at every step."""
 
-        def on_train_begin(self, args, state, control, **kwargs) -> None:
+        def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             """Start the clock that tells how long a step takes."""
             self.began, self.ends = time.monotonic(), deadline - LARGEST_MARGIN_S
 
-        def on_pre_optimizer_step(self, args, state, control, optimizer=None, **kwargs) -> None:
+        def on_pre_optimizer_step(
+            self, args: Any, state: Any, control: Any, optimizer: Any = None, **kwargs: Any
+        ) -> None:
             """Hold the learning rate below what the time left allows."""
             left = (self.ends - time.monotonic()) / (self.ends - self.began) if self.ends < math.inf else 1.0
             for group in optimizer.param_groups:
                 group["lr"] = min(group["lr"], LEARNING_RATE * max(0.0, left))
 
-        def on_step_end(self, args, state, control, **kwargs) -> None:
+        def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             """Stop if another ten steps and the saving might not fit."""
             now = time.monotonic()
             step_s = (now - self.began) / state.global_step
@@ -84,7 +87,7 @@ def clock_watch(deadline: float):
     return ClockWatch()
 
 
-def train(rows: list[dict], deadline: float):
+def train(rows: list[dict[str, Any]], deadline: float) -> Any:
     """Run TRL's SFTTrainer over the whole model in float32 and give it back, trained."""
     from datasets import Dataset
     from transformers import AutoTokenizer

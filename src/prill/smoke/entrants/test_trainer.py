@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 MODEL = os.environ["PRILL_BASE_MODEL"]
 ITEMS = Path(os.environ["PRILL_ITEMS"])
@@ -40,7 +41,7 @@ def worked(question: str) -> str:
     return "\n".join([*lines, f"#### {amount}"])
 
 
-def encode(tokenizer, pair: dict) -> tuple[list[int], int]:
+def encode(tokenizer: Any, pair: dict[str, str]) -> tuple[list[int], int]:
     """Token ids of one chat, and how many of them are the prompt."""
     turn = [{"role": "user", "content": pair["question"]}]
     prompt = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
@@ -49,7 +50,7 @@ def encode(tokenizer, pair: dict) -> tuple[list[int], int]:
     return start + reply, len(start)
 
 
-def train(model, tokenizer, pairs: list[dict]) -> None:
+def train(model: Any, tokenizer: Any, pairs: list[dict[str, str]]) -> None:
     """Fine-tune in place on the replies only; the learning rate falls with steps or time, whichever is further."""
     import torch
 
