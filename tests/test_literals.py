@@ -66,7 +66,7 @@ class Sly(int):
 @pytest.mark.parametrize(
     "value",
     [object(), Sly(1), 1j, range(3), frozenset(), {1: object()}, len, type, bytearray(), [[1], iter(())]],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_anything_else_is_no_literal(value: Any) -> None:
     """Other types, subclasses and containers of such are refused by name."""
