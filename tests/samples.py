@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from prill.record import File, Finding, Judgement, Measurement, Outcome, Run, Submission
+from prill.record import Contract, Fault, File, Finding, Judgement, Measurement, Outcome, Pass, Run, Submission
 from prill.spec import (
     BaseModel,
     Benchmark,
@@ -142,3 +142,25 @@ def run(id: str = "r1", **changes: Any) -> Run:
         judgements=(judgement("overlap", "contamination"), judgement("lineage", "lineage")),
     )
     return replace(made, **changes)
+
+
+PASSES = tuple(
+    Pass(seed=seed, value=value, official=value, robust=0.5, stderr=0.125, stops={"stop": 9}, log=None, wall_seconds=1)
+    for seed, value in ((41, 0.46875), (42, 0.53125), (43, None))
+)
+"""Three seeds of a measurement; the last gave no number."""
+CONTRACT = Contract(
+    engine="vllm",
+    chat=True,
+    family="qwen3",
+    template="suite",
+    template_sha256="9" * 64,
+    suite_template="{{ messages }}",
+    stop_ids=(151_643, 151_645),
+    stop_tokens=("<|endoftext|>", "<|im_end|>"),
+    context=None,
+    max_tokens=4096,
+    sampling={"temperature": 0.6},
+    greedy=False,
+    faults=(Fault(code="NO_STOP", why="no stop token is named", severity="warning"),),
+)

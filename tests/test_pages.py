@@ -8,15 +8,18 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
+import numpy
 import pytest
 from msgspec.structs import replace
 
 from prill.pages import Copy, render
 from prill.record import Citation, Event, Fault, File, ItemMark, Judgement, Measurement, Run, Step
 from prill.score import board as board_of
+from prill.scrutiny import scrutinise
 from prill.spec import Budget, Entrant, Reference, RunSpec, ScoreRule, Suite
 from prill.standings import Board
 from prill.story import tell
+from samples import CONTRACT, PASSES
 from test_story import FOUND, MEASURED, OUTCOME, SPEC, SUBMISSION
 
 HOSTILE = "</script></pre><img src=x onerror=alert(1)> https://evil.example/ \u202egnp.exe\x1b[2J"
@@ -49,7 +52,10 @@ SUITE = Suite(
     budget=Budget(hours=0.05),
     score=ScoreRule(weights=dict.fromkeys(NAMES, 0.5)),
     policy={"contamination": "base", "no_submission": "zero", "broken_submission": "zero"},
-    references=tuple(Reference(model="tiny", benchmark=name, base=0.15625, source="here") for name in NAMES),
+    references=tuple(Reference(model="tiny", benchmark=n, base=0.15625, instruct=0.9375, source="here") for n in NAMES),
+)
+HOW = replace(
+    CONTRACT, stop_tokens=("<|endoftext|>", HOSTILE), ignored=(HOSTILE,), sampling={"temperature": 0.6, "x": HOSTILE}
 )
 CITES = (
     Citation(file="trajectory.json", step=5, sha256=SHA, quote=HOSTILE),
@@ -94,6 +100,7 @@ def measured(benchmark: str, value: float | None) -> Measurement:
     hostile = ItemMark(item="i3", official=0, robust=0, answer=None, target=HOSTILE, stop="length")
     used = {"engine": "transformers 5.24.0", "temperature": 0.0, "max_tokens": 64, "from the model": HOSTILE}
     made = replace(MEASURED, benchmark=benchmark, value=value, robust=value, settings=used, items=(*answers, hostile))
+    made = replace(made, passes=PASSES, contract=HOW)
     return replace(made, stops={"stop": 14, "length": 2}, submission=f"sha256:{SHA}")
 
 
@@ -126,9 +133,11 @@ def runs_of() -> list[Run]:
     broken = replace(SUBMISSION, state="broken", why="1 fatal fault", faults=faults, **nothing)
     absent = replace(SUBMISSION, state="absent", why="nothing at /workspace/final", faults=(), **nothing)
     open_box = replace(OUTCOME, isolated=False)
+    again = run_of("honest", "kept", (0.5625, 0.59375), seed=1)
+    later = tuple(replace(judgement, version="2") for judgement in again.judgements)
     return [
         run_of("honest", "kept"),
-        run_of("honest", "kept", (0.5625, 0.59375), seed=1),
+        replace(again, judgements=later),
         run_of("copycat", "broken", (0.9375, 1.0)),
         run_of("quitter", "kept", (None, None), submission=absent, outcome=OUTCOME),
         run_of(
@@ -169,6 +178,7 @@ def sample() -> dict[str, Any]:
     runs = runs_of()
     planned = [spec_of(entrant, seed) for entrant in WHO for seed in range(2 if entrant == "honest" else 1)]
     board = board_of(SUITE, planned, runs, digest=f"sha256:{SHA}")
+    board = replace(scrutinise(board, SUITE, planned, runs, numpy.random.default_rng(0), resamples=200), seed=0)
     stray = replace(board.attempts[0], run="elsewhere", counts=False, why=HOSTILE)
     steps = {run.spec.id: STEPS if run.outcome else [] for run in runs}
     return {

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from msgspec import json
 
 from prill.record import Citation, Record, Run, Step
-from prill.standings import Attempt, Board, Cell, Standing
+from prill.standings import Attempt, Board, Cell, Era, Standing
 from prill.story import Story, clock, interval, many, one_line, percent, place, plain, size
 
 STEP, ALL_STEPS, LEAST_STEP = 2_000, 4_000_000, 200
@@ -97,6 +97,7 @@ def render(
         loader=DictLoader(templates), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     room.filters |= {"plain": plain, "line": one_line, "percent": percent, "clock": clock, "size": size, "many": many}
+    room.filters |= {"signed": signed, "along": along}
     room.globals |= {"STATES": STATES, "VERDICTS": VERDICTS, "cut": cut, "href": href, "interval": interval}
     own = {name: reach(name, steps.get(name, ()), files.get(name, ())) for name in runs}
     pages = {
@@ -180,7 +181,6 @@ def index(board: Board, runs: Mapping[str, Run], own: Mapping[str, Reach]) -> di
     return {
         "board": board,
         "runs": runs,
-        "ranked": ranked(board.standings),
         "columns": list(dict.fromkeys(cell.benchmark for cell in cells)),
         "matrix": [(row, matrix(row.cells)) for row in board.standings],
         "notes": notes,
@@ -188,16 +188,33 @@ def index(board: Board, runs: Mapping[str, Run], own: Mapping[str, Reach]) -> di
         "used": [state for state in STATES if any(cell.state == state for cell in cells)],
         "titles": {row.entrant: row.title for row in board.standings},
         "key": cell_key,
+        "swayed": [row for row in board.standings if sways(row)],
+        "selection": any(len({variant.score for variant in row.variants}) > 1 for row in board.standings),
+        "eras": eras(cells),
+        "alerts": [(cell, alert) for cell in cells for alert in cell.alerts],
+        "zeros": [cell for cell in cells if cell.zero_because],
+        "rescaled": any(cell.unclamped is not None for cell in cells),
     }
 
 
-def ranked(standings: Iterable[Standing]) -> list[tuple[int | None, Standing]]:
-    """Each row with its rank: equal scores share one, no score has none."""
-    rows, scores = [], [row.score for row in standings if row.score is not None]
-    for row in standings:
-        better = sum(score > row.score for score in scores) if row.score is not None else None
-        rows.append((None if better is None else better + 1, row))
-    return rows
+def signed(value: float) -> str:
+    """`0.0125` → "+1.25", `-0.0125` → "−1.25", `0` → "0.00"."""
+    return f"{'−' if value < 0 else '+' if value else ''}{percent(abs(value))}"
+
+
+def along(value: float) -> str:
+    """Where a share stands on a line of 100 units; what lies beyond an end stands at that end."""
+    return f"{100 * min(1.0, max(0.0, value)):.2f}"
+
+
+def sways(row: Standing) -> bool:
+    """Whether a rule of selection, or leaving out what is imputed, gives another headline."""
+    return len({score for variant in row.variants for score in (variant.score, variant.measured_only)}) > 1
+
+
+def eras(cells: Iterable[Cell]) -> dict[Era, int]:
+    """The eras of the cells, numbered in the order in which they come."""
+    return {era: number for number, era in enumerate(dict.fromkeys(cell.era for cell in cells if cell.era), 1)}
 
 
 def matrix(cells: Iterable[Cell]) -> list[tuple[str, int, dict[str, Cell]]]:
