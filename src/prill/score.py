@@ -121,7 +121,7 @@ def decide(policy: Mapping[str, Effect], reading: Reading) -> Ruling:
         return Ruling(state="held", rule=None, why=f"required judge without a verdict: {', '.join(reading.silent)}")
     unknown = [(rule, why) for rule, why in reading.unknown if effect(policy, rule) != "none"]
     if unknown:
-        return Ruling(state="held", rule=unknown[0][0], why=f"{unknown[0][0]}: {unknown[0][1]}")
+        return Ruling(state="held", rule=None, why=f"{unknown[0][0]} is unknown: {unknown[0][1]}")
     return Ruling(state="measured", rule=None, why="measured")
 
 

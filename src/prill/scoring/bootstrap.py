@@ -96,8 +96,15 @@ def rank_bounds(values: Array) -> list[tuple[int, int]]:
 
 
 def detectable(first: Array, second: Array) -> float:
-    """The smallest true difference between two rows that a comparison on these items would probably find."""
-    return POWER * float((first - second).std())
+    """The smallest true difference between two rows that a comparison on these items would probably find.
+
+    The standard error is read off the 95 % interval, not off the spread of all draws: with few runs those follow
+    Student's t, whose variance may be infinite.
+    """
+    import numpy as np
+
+    low, high = np.quantile(first - second, (LOW, HIGH))
+    return POWER * float(high - low) / 2 / 1.959964
 
 
 def naive(columns: Sequence[Array], draws: int, chance: Any) -> Array:
