@@ -23,7 +23,7 @@ demo: setup     ## run the whole smoke suite, print its standings and the path o
 	@echo "site: $$($(BIN)/prill publish smoke --runs $(RUNS) --to $(SITE) $(WITH))"
 
 test: setup     ## all tests, whole runs on a CPU included
-	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
 	@bash tests/vllm_environment.sh
