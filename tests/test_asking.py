@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from prill.asking.kept import answers
-from prill.asking.loop import Asking, NoMemory, Pace, Question, Tally, ask
+from prill.asking.loop import Asking, NoMemory, Pace, Question, Tally, ask, counted
 from prill.asking.reading import Answer, Lapse, complaint, read, retry_after
 from prill.errors import DefinitionError, InfraError
 
@@ -227,6 +227,26 @@ def test_other_settings_start_over(serve: Serve, tmp_path: Path) -> None:
     assert put(url, tmp_path, "a", settings="one")[1]["a"].text == "old"
     assert put(url, tmp_path, "a", settings="one")[0].resumed == 1
     assert put(url, tmp_path, "a", settings="two")[1]["a"].text == "new"
+
+
+def test_pace_is_of_what_is_asked_now(serve: Serve, tmp_path: Path) -> None:
+    """Answers to other questions that the file holds count neither as done nor as resumed."""
+    url, paces = serve({"text": "42"}), list[Pace]()
+    put(url, tmp_path, "a", "b", "c")
+    how = Asking(url=url, model="m", connections=1, request_seconds=20)
+    body = {"messages": [{"role": "user", "content": "x"}]}
+    questions = [Question(id=name, body=lambda: body) for name in "cd"]
+    tally = ask(questions, how, tmp_path / "answers.jsonl", "one", paces.append)
+    assert (tally.total, tally.resumed) == (2, 1)
+    assert (paces[0].done, paces[-1].done, paces[-1].total) == (1, 2, 2)
+
+
+def test_things_are_counted_as_they_come() -> None:
+    """What is counted passes through unchanged, and the first and the last word about it say none and all."""
+    paces: list[Pace] = []
+    assert list(counted(iter("abc"), 3, paces.append)) == ["a", "b", "c"]
+    assert [(pace.done, pace.total) for pace in (paces[0], paces[-1])] == [(0, 3), (3, 3)]
+    assert list(counted([], 0, paces.append)) == [] and paces[-1].per_second is None
 
 
 # --- reading -----------------------------------------------------------------------------------------------

@@ -252,6 +252,9 @@ def test_code_is_marked_outside_the_exam_s_box(served: Callable[..., Exam]) -> N
     exam = served(*replies, items=items, benchmark=replace(BENCHMARK, grader="python_tests"))
     asked = sit(exam)
     assert asked.items == () and asked.log is None
+    assert json.loads((exam.folder / "pace.json").read_text())["what"] == "asked"
     result = mark(exam, asked)
+    pace = json.loads((exam.folder / "pace.json").read_text())
+    assert (pace["what"], pace["done"], pace["total"]) == ("marked", 2, 2)
     assert [(each.item, each.robust, each.official) for each in result.items] == [("one", 1.0, 1.0), ("two", 0.0, 0.0)]
     assert result.log is not None

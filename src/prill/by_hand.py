@@ -132,6 +132,7 @@ def lines(made: Measurement) -> Iterator[str]:
     error = "" if made.stderr is None else f" ± {made.stderr:.4f}"
     stops = ", ".join(f"{count} {stop}" for stop, count in sorted(made.stops.items()))
     yield f"{made.benchmark:<20} {made.value:.4f}{error}   {made.why}"
-    yield f"{'':<20} official {made.official:.4f}, robust {made.robust:.4f}; ended by: {stops}"
+    official, robust = ("none" if value is None else f"{value:.4f}" for value in (made.official, made.robust))
+    yield f"{'':<20} official {official}, robust {robust}; ended by: {stops}"
     for fault in made.contract.faults if made.contract else ():
         yield f"{'':<20} {fault.code}: {fault.why}"

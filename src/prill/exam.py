@@ -26,7 +26,7 @@ import msgspec
 
 from prill import chat, plugins
 from prill.asking.kept import answers
-from prill.asking.loop import Asking, NoMemory, Pace, Question, Tally, ask
+from prill.asking.loop import Asking, NoMemory, Pace, Question, Tally, ask, counted
 from prill.asking.reading import Answer
 from prill.errors import InfraError, PrillError
 from prill.record import ItemMark, Judged, Mark, Reply
@@ -123,7 +123,7 @@ def put(exam: Exam) -> Tally:
         connections=benchmark.connections,
         request_seconds=benchmark.request_seconds,
     )
-    return ask(questions, how, exam.answers, settings_of(exam), partial(write_pace, exam))
+    return ask(questions, how, exam.answers, settings_of(exam), partial(write_pace, exam, "asked"))
 
 
 def body(exam: Exam, item: Item) -> dict[str, Any]:
@@ -151,9 +151,9 @@ def settings_of(exam: Exam) -> str:
     return hashlib.sha256(msgspec.json.encode(decided, order="sorted")).hexdigest()
 
 
-def write_pace(exam: Exam, pace: Pace) -> None:
-    """How far it is, for whoever watches: whole or not there."""
-    told = {"benchmark": exam.benchmark.name, "seed": exam.seed, **msgspec.to_builtins(pace)}
+def write_pace(exam: Exam, what: str, pace: Pace) -> None:
+    """How many are `asked`, `marked` or `judged`, for whoever watches: whole or not there."""
+    told = {"benchmark": exam.benchmark.name, "seed": exam.seed, "what": what, **msgspec.to_builtins(pace)}
     beside = exam.folder / ".pace"
     beside.write_bytes(msgspec.json.encode(told))
     beside.rename(exam.folder / "pace.json")
@@ -175,7 +175,8 @@ def mark(exam: Exam, asked: Result) -> Result:
     at_a_time = min(8, os.cpu_count() or 1) if getattr(grader, "outside", False) else 1
     answered = replies(exam)
     with ThreadPoolExecutor(at_a_time) as pool:
-        marks = list(pool.map(mark_one, repeat(grader), repeat(name), answered))
+        coming = pool.map(mark_one, repeat(grader), repeat(name), answered)
+        marks = list(counted(coming, len(answered), partial(write_pace, exam, "marked")))
     log = write_log(exam, answered, marks)
     items = tuple(
         ItemMark(

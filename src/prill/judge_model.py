@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from prill.asking.kept import answers
-from prill.asking.loop import Asking, ask
+from prill.asking.loop import Asking, Pace, ask
 from prill.asking.loop import Question as Request
 from prill.asking.reading import Answer
 from prill.errors import DefinitionError, InfraError
@@ -46,10 +46,12 @@ class JudgeModel:
         price: Price | None = None,
         request_seconds: float = 600.0,
         attempts: int = 4,
+        tell: Callable[[Pace], None] = lambda _: None,
     ) -> None:
-        """`url` ends in `/v1`; `file` keeps the replies; `attempts` are for what the machine does wrong."""
+        """`url` ends in `/v1`; `file` keeps the replies; `attempts` are for what the machine does wrong; `tell` hears
+        how far each round of tries is."""
         self.model, self.asked, self.file, self.price = asked.model, asked, file, price
-        self.effort = asked.effort
+        self.effort, self.tell = asked.effort, tell
         self.how = Asking(
             url=url,
             model=asked.model,
@@ -80,7 +82,8 @@ class JudgeModel:
         while True:
             requests = [Request(id=name, body=body(each, self.asked, self.effort)) for name, each in todo.items()]
             try:
-                ask(requests, self.how, self.file, f"{self.model} {self.asked.max_tokens} {self.effort}")
+                settings = f"{self.model} {self.asked.max_tokens} {self.effort}"
+                ask(requests, self.how, self.file, settings, self.tell)
                 break
             except InfraError as error:
                 if self.effort is None or "reasoning" not in str(error):
@@ -114,8 +117,8 @@ class JudgeModel:
         }
 
 
-def from_environment(asked: Asked, file: Path) -> JudgeModel:
-    """The judge model that a benchmark names, on the server that the environment names; `file` keeps its replies.
+def from_environment(asked: Asked, file: Path, tell: Callable[[Pace], None] = lambda _: None) -> JudgeModel:
+    """The judge model that a benchmark names, on the server that the environment names; see `JudgeModel`.
 
     `PRILL_JUDGE_URL` ends in `/v1`; `PRILL_JUDGE_KEY` may be missing; `PRILL_JUDGE_PRICE` is `IN/OUT`, US dollars for a
     million tokens, and without it the price is unknown.
@@ -130,7 +133,7 @@ def from_environment(asked: Asked, file: Path) -> JudgeModel:
     except ValueError:
         raise DefinitionError(f"{PRICE} is {price!r}; it must be IN/OUT, such as 0.25/2.00") from None
     known = Price(tokens_in=tokens_in, tokens_out=tokens_out) if price else None
-    return JudgeModel(url, asked, file, key=os.environ.get(KEY), price=known)
+    return JudgeModel(url, asked, file, key=os.environ.get(KEY), price=known, tell=tell)
 
 
 def total(counts: Iterable[int | None]) -> int | None:

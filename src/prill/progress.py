@@ -65,7 +65,7 @@ class Progress:
 
 
 def at_pace(pace: Mapping[str, Any]) -> str:
-    """`gsm8k 120 of 300, 41/s, 0:04 left`."""
+    """`gsm8k 120 of 300, 41/s, 0:04 left`; behind the numbers stands what is done where that is not asking."""
     rate, left = pace.get("per_second"), pace.get("seconds_left")
     fast = (
         ""
@@ -77,7 +77,9 @@ def at_pace(pace: Mapping[str, Any]) -> str:
         else f", {60 * rate:.2g}/min"
     )
     seed = "" if pace.get("seed") is None else f" seed {pace['seed']}"
-    return f"{pace['benchmark']}{seed} {pace['done']} of {pace['total']}{fast}{f', {clock(left)} left' if left else ''}"
+    what = "" if pace.get("what") in (None, "asked") else f" {pace['what']}"
+    rest = f"{fast}{f', {clock(left)} left' if left else ''}"
+    return f"{pace['benchmark']}{seed} {pace['done']} of {pace['total']}{what}{rest}"
 
 
 def label(name: tuple[str, str, int]) -> str:

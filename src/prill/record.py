@@ -183,6 +183,8 @@ class Judged(Record, frozen=True, kw_only=True):
     """What is shown beside the score: parts of it, missing verdicts, style."""
     judge: dict[str, Any]
     """The judge model, its settings, the digest of the prompts, calls, tokens and price."""
+    log: str | None = None
+    """The judge's replies as they came, by their file name beside this file."""
 
 
 class JudgedItem(Record, frozen=True, kw_only=True):

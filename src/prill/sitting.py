@@ -8,18 +8,21 @@ it is that a folder cannot be served (`NotServed`); that is for the caller to fi
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from prill import contract as contracts
 from prill import judge_model, plugins, runtime
+from prill.asking.loop import Pace
 from prill.asking.reading import MEMORY
 from prill.catalog import Catalog
 from prill.errors import DefinitionError, InfraError
-from prill.exam import Exam, Result, mark, mark_by_asking, standard_error
+from prill.exam import Exam, Result, mark, mark_by_asking, standard_error, write_pace
 from prill.inside import OURS, decode_path, encode_path
 from prill.record import Contract, Judged, Measurement, Pass
 from prill.sockets import Ask, Box, Command, Endpoint, Item, Mount, Need, NotServed
@@ -65,13 +68,13 @@ class Subject:
 
 
 Keep = Callable[[Measurement, Sequence[Path]], None]
-"""Called for each benchmark as soon as it is measured, with the log of each pass."""
+"""Called for each benchmark as soon as it is measured, with the log of each pass, or the replies of its judge."""
 
 
 def test_of(catalog: Catalog, benchmark: Benchmark, subject: Subject, data: Path | None = None) -> Test:
     """A benchmark made ready for a subject. Items that differ from what is pinned are an error."""
     if asks(benchmark):
-        judge_for(benchmark, subject.scratch)  # before hours are spent on replies that nobody could mark
+        judge_for(benchmark, subject)  # before hours are spent on replies that nobody could mark
     items = catalog.items(benchmark, data)[: subject.limit]
     ready = catalog.ready(benchmark, data)
     return Test(ready, tuple(items), contracts.resolve(model_files(subject.folder), ready, subject.engine))
@@ -117,7 +120,9 @@ def put_all(
         if short is None:
             made = measured(subject, test, endpoint, results, rungs[0], box.isolated)
             folders = [place(subject, test, seed) for seed in test.seeds]
-            keep(made, [folder / result.log for folder, result in zip(folders, results, strict=True) if result.log])
+            logs = [folder / result.log for folder, result in zip(folders, results, strict=True) if result.log]
+            said = replies_of_judge(test.benchmark, subject)
+            keep(made, [*logs, said] if made.judged and said.exists() else logs)
             todo.pop(0)
             continue
         if len(rungs) == 1:
@@ -240,6 +245,7 @@ def measured(
         settings={
             **endpoint.settings,
             **results[0].versions,
+            **marked_with(test),
             "sampling": msgspec.to_builtins(benchmark.sampling),
             "max_tokens": rung,
             "retries": added(result.retries for result in results),
@@ -269,7 +275,7 @@ def judged(subject: Subject, test: Test, endpoint: Endpoint, rung: int) -> Judge
         subject=str(subject.digest),
         folder=place(subject, test, seed),
     )
-    return mark_by_asking(exam, judge_for(test.benchmark, subject.scratch))
+    return mark_by_asking(exam, judge_for(test.benchmark, subject, partial(write_pace, exam, "judged")))
 
 
 def asks(benchmark: Benchmark) -> bool:
@@ -277,11 +283,22 @@ def asks(benchmark: Benchmark) -> bool:
     return bool(getattr(plugins.get("graders", benchmark.grader), "asks", False))
 
 
-def judge_for(benchmark: Benchmark, scratch: Path) -> Ask:
+def judge_for(benchmark: Benchmark, subject: Subject, tell: Callable[[Pace], None] = lambda _: None) -> Ask:
     """The judge model that the benchmark names, at the server that the environment names."""
     if benchmark.asked is None:
         raise DefinitionError(f"benchmarks/{benchmark.name}: its grader asks a judge model; name it in `asked`")
-    return judge_model.from_environment(benchmark.asked, scratch / f"{benchmark.name}.judge.jsonl")
+    return judge_model.from_environment(benchmark.asked, replies_of_judge(benchmark, subject), tell)
+
+
+def replies_of_judge(benchmark: Benchmark, subject: Subject) -> Path:
+    """Where the judge's replies are kept while it is asked."""
+    return subject.scratch / f"{benchmark.name}.judge.jsonl"
+
+
+def marked_with(test: Test) -> dict[str, Any]:
+    """Settings of a grader that has some: the sandbox and the limits of one that runs code."""
+    told = getattr(plugins.get("graders", test.benchmark.grader), "settings", None)
+    return {"marking": told(test.items[0])} if told and test.items else {}
 
 
 def with_judge(record: Measurement, made: Judged, counts: str) -> Measurement:
@@ -321,7 +338,11 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def with_logs(record: Measurement, logs: Sequence[Path], target: Path) -> Measurement:
-    """The record with its logs moved beside the file that it will be written to."""
+    """The record with its logs, or its judge's replies, moved beside the file that it will be written to."""
+    if record.judged is not None and logs:
+        [replies] = logs
+        beside = replies.rename(target.with_name(f"{target.stem}.judge.jsonl"))
+        return replace(record, judged=replace(record.judged, log=beside.name))
     passes = list(record.passes)
     for number, log in enumerate(logs):
         seed = f".seed-{passes[number].seed}" if len(logs) > 1 else ""

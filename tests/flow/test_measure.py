@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from prill.folder import RunFolder, decode
-from prill.items import items_digest
+from prill.items import item_line, items_digest
 from prill.progress import at_pace
 from prill.record import Measurement
 from prill.sockets import Item
@@ -96,6 +96,22 @@ def test_several_benchmarks_from_one_served_model(place: Path) -> None:
     assert not (place / "to" / ".measuring").exists()
 
 
+def test_code_is_marked_within_limits_that_are_kept(place: Path) -> None:
+    """A measurement of code says in which sandbox it ran and what one sample could use."""
+    fields = {"test": "def check(candidate):\n    assert candidate(2) == 3", "entry_point": "up"}
+    items = [Item(id="up", question="def up(n):\n", answer="    return n + 1\n", fields=fields)]
+    (place / "own" / "sums.jsonl").write_bytes(b"".join(map(item_line, items)))
+    text = BENCHMARK.format(name="code", more="", sampling="", digest=items_digest(items))
+    text = text.replace('"number"', '"python_tests"').replace("count = 6", "count = 1")
+    (place / "own" / "benchmarks" / "code.toml").write_text(text)
+    right = {"text": "```python\ndef up(n):\n    return n + 1\n```"}
+    done = measure(place, canned(place, right), "--benchmark", "code", "--engine", "canned")
+    assert done.returncode == 0, done.stderr
+    made = record(place, "code")
+    limits = {"seconds": 30.0, "memory_bytes": 2 << 30, "processes": 32, "output_bytes": 16 << 20}
+    assert made.value == 1.0 and made.settings["marking"] == {"sandbox": "bubblewrap", **limits}
+
+
 def test_a_limit_is_told(place: Path) -> None:
     """With a limit only the first items are asked, and the record says of how many."""
     done = measure(place, canned(place, *RIGHT, WRONG), "--benchmark", "sums", "--engine", "canned", "--limit", "4")
@@ -166,6 +182,8 @@ def test_pace_is_told_in_words() -> None:
     assert at_pace(pace) == "gsm8k 120 of 300, 41/s, 0:04 left"
     nothing = {**pace, "seed": 3, "done": 0, "per_second": None, "seconds_left": None}
     assert at_pace(nothing) == "gsm8k seed 3 0 of 300"
+    marking = {**pace, "what": "marked", "per_second": 2.0, "seconds_left": 90.0}
+    assert at_pace(marking) == "gsm8k 120 of 300 marked, 2/s, 1:30 left"
     assert at_pace({**pace, "per_second": 0.05, "seconds_left": 3600.0}) == "gsm8k 120 of 300, 3/min, 1:00:00 left"
 
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prill import judge_model, opinions, rows, style
+from prill.asking.loop import Pace
 from prill.errors import DefinitionError, InfraError
 from prill.graders.pairwise import plugin as pairwise
 from prill.graders.rubric import plugin as rubric
@@ -249,6 +250,14 @@ def test_the_environment_names_the_judge(monkeypatch: pytest.MonkeyPatch, tmp_pa
         monkeypatch.setenv(name, wrong)
         with pytest.raises(DefinitionError, match=name):
             judge_model.from_environment(asked, tmp_path / "judged.jsonl")
+
+
+def test_a_judge_tells_how_far_it_is(judge: Judge) -> None:
+    """Each round of tries is counted by itself: of two inquiries, then of the one that had no verdict."""
+    paces: list[Pace] = []
+    ask = judge({"if": "odd", "text": "hm"}, says(True), tell=paces.append)
+    rubric([(reply("a"), health(criterion("odd", 5), criterion("even", 5)))], ask)
+    assert [(pace.done, pace.total) for pace in paces if pace.done == pace.total] == [(2, 2), (1, 1)]
 
 
 def test_what_it_cost_is_told(judge: Judge) -> None:

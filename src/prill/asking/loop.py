@@ -6,10 +6,10 @@ One process, one thread, one connection a worker. Not covered: sharing a server 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from prill.asking.kept import Kept
 from prill.asking.reading import Answer, Lapse, complaint, read
 from prill.errors import DefinitionError, InfraError
 from prill.sockets import Value
+
+T = TypeVar("T")
 
 
 class Asking(Value, frozen=True, kw_only=True):
@@ -71,6 +73,24 @@ class Pace(Value, frozen=True, kw_only=True):
     seconds_left: float | None
 
 
+def pace(done: int, total: int, since: float, before: int = 0) -> Pace:
+    """How far it is, at the rate of this process: `before` were done when it began at `since`, by the steady clock."""
+    passed = time.monotonic() - since
+    rate = (done - before) / passed if done > before and passed > 0 else None
+    return Pace(done=done, total=total, per_second=rate, seconds_left=(total - done) / rate if rate else None)
+
+
+def counted(things: Iterable[T], total: int, tell: Callable[[Pace], None]) -> Iterator[T]:
+    """Each of some things as it comes; `tell` hears of it first, last, and about every second in between."""
+    began = spoke = time.monotonic()
+    tell(pace(0, total, began))
+    for done, each in enumerate(things, 1):
+        if done == total or time.monotonic() - spoke >= 1.0:
+            tell(pace(done, total, began))
+            spoke = time.monotonic()
+        yield each
+
+
 class NoMemory(InfraError):
     """The server ran out of memory; with fewer tokens it may not."""
 
@@ -89,9 +109,9 @@ def ask(
     began = time.monotonic()
     kept = Kept(file, settings)
     try:
-        resumed = len(kept.ids)
         todo = sorted((q for q in questions if q.id not in kept.ids), key=lambda question: -question.expected)
-        asker = Asker(how, kept, len(questions), tell)
+        resumed = len(questions) - len(todo)
+        asker = Asker(how, kept, len(questions), resumed, tell)
         if todo:
             asyncio.run(asker.run(todo))
     finally:
@@ -108,9 +128,10 @@ def ask(
 class Asker:
     """One asking under way."""
 
-    def __init__(self, how: Asking, kept: Kept, total: int, tell: Callable[[Pace], None]) -> None:
-        self.how, self.kept, self.total, self.tell = how, kept, total, tell
-        self.began, self.before = time.monotonic(), len(kept.ids)
+    def __init__(self, how: Asking, kept: Kept, total: int, before: int, tell: Callable[[Pace], None]) -> None:
+        self.how, self.kept, self.total, self.before, self.tell = how, kept, total, before, tell
+        self.began, self.others = time.monotonic(), len(kept.ids) - before
+        """The file may hold answers to questions that are not asked now."""
         self.lapses: Counter[str] = Counter()
         self.failed: list[tuple[str, Lapse]] = []
         self.streak = 0
@@ -250,10 +271,7 @@ class Asker:
 
     def pace(self) -> Pace:
         """How far it is. The rate is of this process; one that carries on starts at nothing."""
-        done, passed = len(self.kept.ids), time.monotonic() - self.began
-        rate = (done - self.before) / passed if done > self.before and passed > 0 else None
-        left = (self.total - done) / rate if rate else None
-        return Pace(done=done, total=self.total, per_second=rate, seconds_left=left)
+        return pace(len(self.kept.ids) - self.others, self.total, self.began, self.before)
 
     async def keep_telling(self) -> None:
         """Every second until cancelled: tell how far it is, and have what was kept on disk."""

@@ -37,10 +37,14 @@ def is_program(item: Item) -> bool:
     return "test" not in item.fields and not item.fields.get("entry_point")
 
 
+def limits_of(item: Item) -> Limits:
+    """What code for an item may use."""
+    return HUMANEVAL if "test" in item.fields else LIVECODEBENCH
+
+
 def judge(sandbox: Sandbox, item: Item, text: str | None, seconds: float | None = None) -> Verdict:
     """Code held against an item's tests. Raises `InfraError` where boxes or tests fail, or where there are no tests."""
-    human = "test" in item.fields
-    limits = HUMANEVAL if human else LIVECODEBENCH
+    human, limits = "test" in item.fields, limits_of(item)
     limits = limits if seconds is None else replace(limits, seconds=seconds)
     if text is None or not text.strip():
         return Verdict(False, "no code", "", limits.seconds, 0.0)

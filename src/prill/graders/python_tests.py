@@ -7,7 +7,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from textwrap import dedent, indent
 from typing import Any, Literal
 
@@ -369,6 +369,10 @@ class PythonTests:
     def __init__(self, sandbox: str) -> None:
         """A sandbox by name; one that does not isolate is refused when the first code is run."""
         self.sandbox = sandbox
+
+    def settings(self, item: Item) -> dict[str, Any]:
+        """What code for a benchmark of such items is run in, and with which limits."""
+        return {"sandbox": self.sandbox, **asdict(sample.limits_of(item))}
 
     def __call__(self, reply: Reply, item: Item) -> Mark:
         """Official: the code that the published scorer would run. Robust: the code that RULES.md finds. Both judged in
