@@ -3,9 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
+from prill.catalog import Catalog
 from prill.plan import plan
 from prill.prompt import hours_in_words, render
-from prill.spec import RunSpec, decisions, key
+from prill.run import expected
+from prill.spec import Changes, RunSpec, changed, decisions, key
 from samples import BENCHMARK, ENTRANT, MODEL, PROMPT, SPEC, SUITE
 
 SECOND = replace(BENCHMARK, name="products", title="Products")
@@ -76,3 +78,29 @@ def test_prompt() -> None:
 def test_hours_in_words(hours: float, words: str) -> None:
     """A budget of time is said in its largest whole unit."""
     assert hours_in_words(hours) == words
+
+
+def test_a_suite_may_change_a_benchmark() -> None:
+    """What a suite changes is merged into the benchmark, decides runs apart, and what it leaves out stays."""
+    by = Changes(seeds=(1, 2), seeds_if_greedy=(1,), marking={"official": "x"})
+    test = replace(BENCHMARK, marking={"reading": "integer"})
+    made = changed(test, by)
+    assert (made.seeds, made.seeds_if_greedy) == ((1, 2), (1,))
+    assert made.marking == {"reading": "integer", "official": "x"}
+    assert made.prompt == test.prompt
+    assert changed(test, None) == test
+    assert decisions(replace(SPEC, benchmarks=(made,))) != decisions(replace(SPEC, benchmarks=(test,)))
+
+
+def test_posttrainbench_1_2_asks_as_published() -> None:
+    """Version 1.2 asks with five seeds and marks numbers exactly; version 1 asks once, unseeded, as it did."""
+    catalog = Catalog()
+    new, old = (expected(catalog, catalog.suite(f"posttrainbench-{v}"), ["base-only"], [0]) for v in ("1.2", "1"))
+    asked = {spec.benchmarks[0].name: spec.benchmarks[0] for spec in new}
+    assert asked["gsm8k"].seeds == (72332, 87681, 38992, 92201, 13818)
+    assert asked["gsm8k"].seeds_if_greedy == (72332,)
+    assert asked["gsm8k"].marking["official"] == "posttrainbench-1.2-gsm8k"
+    assert (len(asked["gpqamain"].seeds), asked["gpqamain"].seeds_if_greedy) == (5, None)
+    assert asked["healthbench"].seeds == (72332,)
+    before = {spec.benchmarks[0].name: spec.benchmarks[0] for spec in old}
+    assert (before["gsm8k"].seeds, before["gsm8k"].marking["official"]) == ((None,), "inspect-0.3.150")

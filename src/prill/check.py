@@ -62,6 +62,8 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
     ):
         for name in names:
             get(name)
+    for name in sorted(set(suite.changes) - set(suite.benchmarks)):
+        yield f"{place}: changes {name!r}, which is none of its benchmarks"
     wording = catalog.prompt(suite.prompt).rules
     yield from (
         f"{place}: rule {rule!r} has no wording in prompts/{suite.prompt}"

@@ -25,7 +25,7 @@ from prill.plan import plan
 from prill.record import Run
 from prill.score import board, seeds_of
 from prill.scrutiny import scrutinise
-from prill.spec import Entrant, Key, RunSpec, Suite, decisions, key
+from prill.spec import Entrant, Key, RunSpec, Suite, changed, decisions, key
 from prill.stages import judge, measure, seal, solve
 from prill.standings import Board
 
@@ -76,7 +76,7 @@ def expected(
         suite,
         entrants=[known.get(name) or catalog.entrant(name) for name in entrants],
         models=[catalog.model(name) for name in suite.models],
-        benchmarks=[catalog.benchmark(name) for name in suite.benchmarks],
+        benchmarks=[changed(catalog.benchmark(name), suite.changes.get(name)) for name in suite.benchmarks],
         prompt=catalog.prompt(suite.prompt),
         seeds=seeds,
         digests=catalog.digests | {f"entrants/{name}": "imported" for name in known},

@@ -8,6 +8,7 @@ import hashlib
 from typing import Any, Literal
 
 from msgspec import Struct, json, to_builtins
+from msgspec.structs import replace
 
 Effect = Literal["base", "zero", "hold", "none"]
 """What breaking a rule does to a cell: the base model's score, zero, no number until a person looks, nothing."""
@@ -238,6 +239,15 @@ class ReferenceSet(Frozen, frozen=True, kw_only=True):
     scores: tuple[Reference, ...]
 
 
+class Changes(Frozen, frozen=True, kw_only=True):
+    """What a suite changes in a benchmark; what is left out stays as the benchmark has it."""
+
+    seeds: tuple[int | None, ...] | None = None
+    seeds_if_greedy: tuple[int | None, ...] | None = None
+    marking: dict[str, str | int | float | bool] = {}
+    """Merged into the benchmark's own."""
+
+
 class Suite(Frozen, frozen=True, kw_only=True):
     """A whole assay as data: which cells, under which budget, judged by whom, scored how."""
 
@@ -245,6 +255,8 @@ class Suite(Frozen, frozen=True, kw_only=True):
     title: str
     models: tuple[str, ...]
     benchmarks: tuple[str, ...]
+    changes: dict[str, Changes] = {}
+    """Benchmark → what this suite changes in it."""
     entrants: tuple[str, ...]
     cell: tuple[Literal["model", "benchmark"], ...] = ("model", "benchmark")
     """One run for each combination of these; what is not named is shared by a run."""
@@ -308,6 +320,15 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     """`kind/name` of each definition used → `sha256:` of its file."""
     origin: Origin | None = None
     """`None` for a run that prill made."""
+
+
+def changed(benchmark: Benchmark, by: Changes | None) -> Benchmark:
+    """The benchmark as a suite puts it."""
+    if by is None:
+        return benchmark
+    seeds = benchmark.seeds if by.seeds is None else by.seeds
+    if_greedy = benchmark.seeds_if_greedy if by.seeds_if_greedy is None else by.seeds_if_greedy
+    return replace(benchmark, seeds=seeds, seeds_if_greedy=if_greedy, marking={**benchmark.marking, **by.marking})
 
 
 Key = tuple[str, str, tuple[str, ...], int]
