@@ -58,7 +58,7 @@ def let_work(run: RunFolder, spec: RunSpec, catalog: Catalog) -> None:
         run.append("began", "solve", limit_seconds=limit, isolated=box.isolated, sandbox=spec.sandbox)
         placed = msgspec.structs.replace(
             command,
-            argv=tuple(map(box.path, command.argv)),
+            argv=tuple(box.path(word) if word.startswith("/") else word for word in command.argv),
             cwd=box.path(command.cwd),
             env={**environment(spec, box.path), **command.env},
         )
