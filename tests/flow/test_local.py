@@ -16,7 +16,7 @@ def prill(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_local_is_marked_in_every_record(tmp_path: Path) -> None:
-    """A `local` run is measured and judged, its records say that it was not isolated, and `score` must be asked for it."""
+    """A `local` run is measured and judged, its records say that nothing was isolated, and `score` must be asked."""
     options = ("--sandbox", "local", "--runs", tmp_path)
     ran = prill("run", "--suite", "smoke", "--entrant", "base-only", *options)
     assert ran.returncode == 0, ran.stderr
