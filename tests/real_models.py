@@ -125,19 +125,20 @@ def definitions() -> Path:
     whole = "Complete this function. Answer with the whole function in one block of code.\n\n{question}"
     integer = 'marking = { reading = "integer" }'
     made = (
-        ("gsm8k", "GSM8K", "number", wheels.gsm8k(), 300, "{question}" + LAST_LINE, ANSWER, "MIT", ""),
-        ("aime2025", "AIME 2025", "number", wheels.aime2025(), 1000, "{question}" + LAST_LINE, ANSWER, "Apache-2.0",
-         integer),
-        ("humaneval", "HumanEval", "python_tests", wheels.humaneval(), 300, whole, "{question}", "MIT", ""),
+        ("gsm8k", "gsm8k", "GSM8K", "number", wheels.gsm8k(), 300, "{question}" + LAST_LINE, ANSWER, "MIT", ""),
+        ("aime2025", "aime", "AIME 2025", "number", wheels.aime2025(), 1000, "{question}" + LAST_LINE, ANSWER,
+         "Apache-2.0", integer),
+        ("humaneval", "humaneval", "HumanEval", "python_tests", wheels.humaneval(), 300, whole, "{question}",
+         "MIT", ""),
     )  # fmt: skip
-    for form, title, grader, rows, tokens, asked, begun, licence, more in made:
-        (folder / f"{form}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for test, form, title, grader, rows, tokens, asked, begun, licence, more in made:
+        (folder / f"{test}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         for ending, ask, prompt in (("short", "chat", asked), ("continued", "completion", begun)):
             text = BENCHMARK.format(
-                name=f"{form}-{ending}", title=f"{title}, {ending}", items=form, ask=ask, format=form, grader=grader,
+                name=f"{test}-{ending}", title=f"{title}, {ending}", items=test, ask=ask, format=form, grader=grader,
                 count=len(rows), tokens=tokens, prompt=prompt, licence=licence, more=more,
             )  # fmt: skip
-            (folder / "benchmarks" / f"{form}-{ending}.toml").write_text(text)
+            (folder / "benchmarks" / f"{test}-{ending}.toml").write_text(text)
     return folder
 
 
