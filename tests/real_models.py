@@ -183,7 +183,8 @@ def page(engine: str) -> str:
         for benchmark in about.benchmarks:
             made = RunFolder(measured(name, engine)).measurement(benchmark)
             cells = ["not measured yet", "", "", "", ""] if made is None else list(cells_of(made))
-            rows.append(f"| {about.title} | `{benchmark}` | {' | '.join(cells)} |\n")
+            shown = " | ".join(cell.replace("|", "\\|") for cell in cells)  # a bar would end the table's cell
+            rows.append(f"| {about.title} | `{benchmark}` | {shown} |\n")
     licences = "; ".join(f"{about.title}: {about.licence}" for about in MODELS.values())
     return HEAD + "".join(rows) + FOOT.format(licences=licences)
 
