@@ -122,7 +122,7 @@ class RunFolder:
             return {}
         except msgspec.DecodeError as error:
             raise DefinitionError(
-                f"{self.trajectory}: damaged JSON ({error}); remove it and `prill run` the folder"
+                f"{self.trajectory}: damaged JSON ({error}); restore it from a copy; the agent's own words are in raw/"
             ) from None
         return found if isinstance(found, dict) else {}
 

@@ -150,6 +150,11 @@ def carry_all(
                 carry(run, catalog, tell)
             except PrillError as error:
                 failures.append(f"{run.path}: {error}")
+            except OSError as error:  # the machine's, not a bug: a full disk, a read-only place
+                what = error.strerror or str(error)
+                failures.append(
+                    f"{error.filename or run.path}: {what}; free space or make it writable, then run it again"
+                )
 
     began = time.monotonic()
     with ThreadPoolExecutor(max_workers=jobs) as pool:

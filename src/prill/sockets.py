@@ -1,4 +1,4 @@
-"""The sockets: what a plug-in must be. Each is *defined* by its conformance suite in `testing.py`.
+"""The sockets: what a plug-in must be. Each is *defined* by its conformance suite in `testing/`.
 
 A plug-in is one file that ends in `plugin = …`; it is found by its kind (the folder) and its name (the file).
 """

@@ -127,3 +127,13 @@ def test_changed_model(tmp_path: Path) -> None:
     (tmp_path / "d" / "smoke" / "base" / "config.json").write_text("{}")
     options = ("--definitions", tmp_path / "d", "--entrant", "empty-handed", "--runs", tmp_path / "runs")
     assert "but the definition pins sha256:" in one_line(prill("run", "--suite", "smoke", *options), 1)
+
+
+def test_the_machine_is_blamed_not_the_code(tmp_path: Path) -> None:
+    """A run folder whose events cannot be written is one line that names the place, and no bug of ours."""
+    folder = create(tmp_path, SPEC)
+    folder.events_file.unlink()
+    folder.events_file.mkdir()
+    said = one_line(prill("run", folder.path), 1)
+    assert "events.jsonl: Is a directory" in said
+    assert "bug" not in said
