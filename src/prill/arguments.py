@@ -2,6 +2,7 @@
 
 import argparse
 from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,15 @@ the report accounts for every entry. Tables become standings."""
 RAW = argparse.RawDescriptionHelpFormatter
 
 
-def parser() -> ArgumentParser:
-    """All commands and their options."""
+def parser(families: Iterable[Callable[[Any], None]] = ()) -> ArgumentParser:
+    """The commands about runs, and those that each of the families adds."""
     whole = ArgumentParser(prog="prill", description=ABOUT, formatter_class=RAW)
     commands = whole.add_subparsers(dest="command", metavar="COMMAND", required=True)
     running(commands)
     reading(commands)
     looking(commands)
+    for add in families:
+        add(commands)
     return whole
 
 

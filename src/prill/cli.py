@@ -7,9 +7,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prill.arguments import parser
+from prill import arguments
 from prill.errors import DefinitionError, PrillError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the process's exit code comes back."""
     chosen = parser().parse_args(argv)
     try:
-        return COMMANDS[chosen.command](chosen)
+        return int((COMMANDS.get(chosen.command) or chosen.do)(chosen))
     except DefinitionError as error:
         print(f"prill: {error}", file=sys.stderr)
         return 2
@@ -43,6 +45,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands: those of this file, and each family of the folder `commands/`, found by its file."""
+    names = sorted(file.stem for file in Path(__file__).with_name("commands").glob("[a-z]*.py"))
+    return arguments.parser(import_module(f"prill.commands.{name}").add for name in names)
 
 
 # --- commands ----------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ same letter do not import each other.
     3      stages
     4      whole runs, and what the command line shows of them
     4b     what is measured by hand
-    5      the command line
+    5      families of commands
+    5b     the command line
     6      programs that nobody imports
 
 `tools/` and `smoke/entrants/` stand outside: they are programs for the agent's box, where prill is not installed.
@@ -41,7 +42,8 @@ ROOMS = {
     "3": "stages",
     "4": "run publish testing check progress tables arguments",
     "4b": "by_hand",
-    "5": "cli",
+    "5": "commands",
+    "5b": "cli",
     "6": "__main__ smoke canned",
 }
 FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split()}
