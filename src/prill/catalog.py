@@ -17,6 +17,7 @@ from prill.chat import with_examples
 from prill.errors import DefinitionError, oneof
 from prill.items import cache, examples, load, write_items
 from prill.items import read_items as read_items
+from prill.outside import HostPolicy, Prices, Provider
 from prill.scoring.tally import weight_fault
 from prill.sockets import Item
 from prill.spec import BaseModel, Benchmark, Entrant, Prompt, ReferenceSet, Suite
@@ -29,6 +30,9 @@ KINDS: dict[str, Any] = {
     "entrants": Entrant,
     "prompts": Prompt,
     "references": ReferenceSet,
+    "providers": Provider,
+    "prices": Prices,
+    "hosts": HostPolicy,
 }
 T = TypeVar("T")
 
@@ -84,12 +88,24 @@ class Catalog:
         """The set of reference scores of that name."""
         return self._get("references", name, ReferenceSet)
 
+    def provider(self, name: str) -> Provider:
+        """The provider of that name."""
+        return self._get("providers", name, Provider)
+
+    def prices(self, name: str) -> Prices:
+        """The list of prices of that name."""
+        return self._get("prices", name, Prices)
+
+    def hosts(self, name: str) -> HostPolicy:
+        """The policy for hosts of that name."""
+        return self._get("hosts", name, HostPolicy)
+
     def _whole(self, suite: Suite) -> Suite:
         """A suite with its reference scores, once its names lead somewhere and its weights can be used."""
         file = self.file("suites", suite.name)
         text = file.read_text(encoding="utf-8")
         used = {"models": suite.models, "benchmarks": suite.benchmarks, "entrants": suite.entrants}
-        for kind, names in {**used, "prompts": (suite.prompt,), "references": tuple(suite.reference_sets)}.items():
+        for kind, names in {**used, **outside(suite)}.items():
             for name in names:
                 if name not in self.names(kind):
                     wrong = oneof(kind.removesuffix("s"), name, self.names(kind))
@@ -156,6 +172,12 @@ class Catalog:
     def ready(self, benchmark: Benchmark, data: Path | None = None) -> Benchmark:
         """The benchmark as it is put to a model: with its worked examples, if it has any, in the system message."""
         return with_examples(benchmark, examples(benchmark, data))
+
+
+def outside(suite: Suite) -> dict[str, tuple[str, ...]]:
+    """Kind → the single definitions that a suite names."""
+    singles = {"prompts": suite.prompt, "prices": suite.prices, "hosts": suite.hosts}
+    return {kind: (name,) for kind, name in singles.items() if name} | {"references": tuple(suite.reference_sets)}
 
 
 def line_of(text: str, word: str) -> int:

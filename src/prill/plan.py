@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import product
 
+from prill.outside import HostPolicy, Prices, Provider
 from prill.spec import BaseModel, Benchmark, Entrant, Prompt, RunSpec, Suite
 
 
@@ -15,18 +16,25 @@ def plan(
     prompt: Prompt,
     seeds: Iterable[int],
     digests: Mapping[str, str],
+    providers: Mapping[str, Provider] | None = None,
+    prices: Prices | None = None,
+    hosts: HostPolicy | None = None,
 ) -> list[RunSpec]:
     """One spec for each entrant, cell and seed, in that order; ids are given when a folder is made.
 
     `models` and `benchmarks` are the suite's, in its order. `digests` maps `kind/name` to the sha256 of each
-    definition; a spec keeps those that it uses.
+    definition; a spec keeps those that it uses. `providers` are those of the entrants, by name.
     """
     entrants, models, benchmarks = list(entrants), list(models), list(benchmarks)
     sittings = [(test,) for test in benchmarks] if "benchmark" in suite.cell else [tuple(benchmarks)]
     shared = {f"suites/{suite.name}", f"prompts/{prompt.name}"}
+    shared |= {f"hosts/{hosts.name}"} if hosts else set()
     specs = []
     for entrant, model, tests, seed in product(entrants, models, sittings, seeds):
         used = shared | {f"entrants/{entrant.name}", f"models/{model.name}"} | {f"benchmarks/{t.name}" for t in tests}
+        provider = (providers or {})[entrant.provider] if entrant.provider else None
+        if provider and prices:
+            used |= {f"providers/{provider.name}", f"prices/{prices.name}"}
         specs.append(
             RunSpec(
                 id="",
@@ -42,6 +50,9 @@ def plan(
                 sandbox=suite.sandbox,
                 engine=suite.engine,
                 submission=suite.submission,
+                provider=provider,
+                prices=prices if provider else None,
+                hosts=hosts,
                 definitions={name: digests[name] for name in sorted(used)},
             )
         )

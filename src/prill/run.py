@@ -19,7 +19,7 @@ from types import ModuleType
 from msgspec.structs import replace
 
 from prill.catalog import Catalog
-from prill.errors import InfraError, PrillError
+from prill.errors import DefinitionError, InfraError, PrillError
 from prill.folder import RunFolder, create, folders
 from prill.plan import plan
 from prill.record import Run
@@ -72,13 +72,21 @@ def expected(
     `imported`: entrants of runs that prill did not make, which no definition names.
     """
     known = imported or {}
+    chosen = [known.get(name) or catalog.entrant(name) for name in entrants]
+    providers = {each.provider: catalog.provider(each.provider) for each in chosen if each.provider}
+    if providers and suite.prices is None:
+        first = next(each.name for each in chosen if each.provider)
+        raise DefinitionError(f"suite {suite.name} names no prices, but entrant {first} calls a model; add prices = …")
     return plan(
         suite,
-        entrants=[known.get(name) or catalog.entrant(name) for name in entrants],
+        entrants=chosen,
         models=[catalog.model(name) for name in suite.models],
         benchmarks=[changed(catalog.benchmark(name), suite.changes.get(name)) for name in suite.benchmarks],
         prompt=catalog.prompt(suite.prompt),
         seeds=seeds,
+        providers=providers,
+        prices=catalog.prices(suite.prices) if suite.prices else None,
+        hosts=catalog.hosts(suite.hosts) if suite.hosts else None,
         digests=catalog.digests | {f"entrants/{name}": "imported" for name in known},
     )
 

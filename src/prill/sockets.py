@@ -50,6 +50,10 @@ class Command(Value, frozen=True, kw_only=True):
     cwd: str = "/tmp"
     files: Mapping[str, str] = {}
     """Path in the box → name of a file in the catalog's folders; the stage mounts them, read-only."""
+    written: Mapping[str, str] = {}
+    """Path below the box's home → text of a file that is there when the program starts, such as its settings."""
+    kept: tuple[str, ...] = ()
+    """Folders below the box's home that outlive the box, such as a program's sessions."""
 
 
 class Ended(Value, frozen=True, kw_only=True):
@@ -122,12 +126,30 @@ class Sandbox(Protocol):
 
 # --- the agent ---------------------------------------------------------------------------------------------
 
+DOOR = "http://127.0.0.1:4141"
+"""Where a box finds the gateway: the root of every provider's API, without a path."""
+EGRESS = "http://127.0.0.1:4142"
+"""Where a box finds the proxy to other hosts, if its suite lets it out at all."""
+HUB = "http://127.0.0.1:4143"
+"""Where a box finds the front of the model and data hub."""
+TOKEN = "{prill-token}"
+"""Stands in a command's `env` and `written` for the run's own token, which the gateway knows and swaps for the key."""
+
 
 class Agent(Protocol):
-    """Knows one agent program: how to start it, and how to read what it prints. Both are pure."""
+    """Knows one agent program: how to start it, how to go on with it, and how to read what it prints. All pure."""
+
+    package: str | None
+    """The npm package that brings the program, whose commands are then on the box's PATH; `None`: it needs none."""
 
     def command(self, entrant: Entrant, prompt: str) -> Command:
         """What to run."""
+
+    def resume(self, entrant: Entrant, prompt: str, lines: Iterable[bytes]) -> Command | None:
+        """What to run to go on, with these words, in the session that this raw output began; `None` if that cannot be.
+
+        Total: whatever the lines hold, it never raises.
+        """
 
     def read(self, lines: Iterable[bytes]) -> Iterator[Step]:
         """Steps out of raw output. Total: never raises, never drops a line; the unknown becomes kind `other`."""

@@ -10,6 +10,8 @@ from typing import Any, Literal
 from msgspec import Struct, json, to_builtins
 from msgspec.structs import replace
 
+from prill.outside import HostPolicy, Prices, Provider
+
 Effect = Literal["base", "zero", "hold", "none"]
 """What breaking a rule does to a cell: the base model's score, zero, no number until a person looks, nothing."""
 
@@ -191,6 +193,18 @@ class BaseModel(Frozen, frozen=True, kw_only=True):
     licence: str
 
 
+class Reprompt(Frozen, frozen=True, kw_only=True):
+    """An agent that ends before its time is over is asked to go on."""
+
+    words: str
+    """What it is told; `{time}` is what is left, in words."""
+    pause_seconds: float = 10.0
+    """Before the first; doubled after each that brought nothing within a minute."""
+    least_seconds: float = 600.0
+    """With less time left than this it is let go."""
+    most: int = 100
+
+
 class Entrant(Frozen, frozen=True, kw_only=True):
     """What a table ranks: an agent, on a model, with an effort and an account."""
 
@@ -202,6 +216,13 @@ class Entrant(Frozen, frozen=True, kw_only=True):
     account: Literal["none", "api", "subscription"] = "none"
     program: str | None = None
     """For agent `scripted`: the program that plays the agent, found in the catalog's folders."""
+    provider: str | None = None
+    """Who answers its model calls, behind the gateway; `None`: it calls no model."""
+    version: str | None = None
+    """Of the agent's program; that one is installed and run, no other."""
+    settings: dict[str, str | int | bool] = {}
+    """What this agent's file knows beyond the rest."""
+    reprompt: Reprompt | None = None
 
 
 class ScoreRule(Frozen, frozen=True, kw_only=True):
@@ -271,6 +292,10 @@ class Suite(Frozen, frozen=True, kw_only=True):
     budget: Budget
     score: ScoreRule
     policy: dict[str, Effect]
+    prices: str | None = None
+    """List of prices that the wallet reckons by; needed where an entrant has a provider."""
+    hosts: str | None = None
+    """Policy for the hosts that a box may reach; `None`: none but the gateway."""
     verdicts: tuple[str, ...] = ()
     """Rules on which some judge must have spoken, whoever it was; a run without such a verdict is held."""
     references: tuple[Reference, ...] = ()
@@ -318,6 +343,9 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     submission: Literal["weights", "served"]
     definitions: dict[str, str]
     """`kind/name` of each definition used → `sha256:` of its file."""
+    provider: Provider | None = None
+    prices: Prices | None = None
+    hosts: HostPolicy | None = None
     origin: Origin | None = None
     """`None` for a run that prill made."""
 

@@ -3,7 +3,7 @@
 A module imports only from floors that sort below its own; letters order the rooms of one floor, and rooms on the
 same letter do not import each other.
 
-    0a-0c  words: values and protocols
+    0a-0d  words: values and protocols
     1a-1c  thinking: pure; small readers of text (1a), what is computed from them (1b), pages (1c)
     1d-1f  hands: they touch the disk; above all of thinking, so no pure module can reach them
     2a     deep modules: folders (or files) that do one large thing behind a small face
@@ -24,9 +24,10 @@ same letter do not import each other.
 from house.source import words
 
 ROOMS = {
-    "0a": "__init__ spec errors",
-    "0b": "record",
-    "0c": "sockets standings",
+    "0a": "__init__ errors outside",
+    "0b": "spec",
+    "0c": "record",
+    "0d": "sockets standings",
     "1a": "plan budget prompt compare answers rows seeds classify verdicts wallet redact display opinions style "
     "machine scoring",
     "1b": "score story chat contract",

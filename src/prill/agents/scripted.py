@@ -19,6 +19,8 @@ KINDS = ("message", "command", "result")
 class Scripted:
     """Runs the entrant's `program` with the box's own Python."""
 
+    package: str | None = None
+
     def command(self, entrant: Entrant, prompt: str) -> Command:
         """`python3 /agent/agent.py`, the prompt on standard input."""
         if entrant.program is None:
@@ -26,6 +28,10 @@ class Scripted:
         return Command(
             argv=("python3", PROGRAM), stdin=prompt.encode(), cwd="/home/agent/task", files={PROGRAM: entrant.program}
         )
+
+    def resume(self, entrant: Entrant, prompt: str, lines: Iterable[bytes]) -> Command | None:
+        """A program of this kind has no sessions."""
+        return None
 
     def read(self, lines: Iterable[bytes]) -> Iterator[Step]:
         """One step a line that has text; offsets count the bytes of all lines, ends included."""
