@@ -32,6 +32,7 @@ if __name__ != "__main__":  # the launcher starts with every command and takes o
     from typing import Any
 
     from prill.errors import InfraError
+    from prill.outputs import Output
     from prill.sockets import Command, Ended
 
 PIECE, NEW_UTS = 1 << 18, 0x04000000
@@ -148,45 +149,6 @@ def send(number: int, belongs: Callable[[int], bool]) -> bool:
     return found
 
 
-class Output:
-    """One stream of a program, from its pipe into a file, byte for byte up to a cap; what is beyond is counted."""
-
-    def __init__(self, path: Path, cap: int, times: Path | None = None) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND  # both streams may share one file
-        self.file = os.open(path, flags, 0o644)
-        self.times = os.open(times, flags, 0o644) if times else None
-        self.cap, self.kept, self.dropped = cap, 0, 0
-        self.problem = ""
-        self.pipe, self.end = os.pipe()
-        os.set_blocking(self.pipe, False)
-
-    def take(self, since: float) -> int:
-        """Move what is there; returns how many bytes, 0 at the end of the stream."""
-        piece = os.read(self.pipe, PIECE)
-        keep = piece[: max(0, self.cap - self.kept)]
-        try:
-            if keep and self.times is not None:
-                os.write(self.times, f"{self.kept} {time.monotonic() - since:.6f}\n".encode())
-            rest = memoryview(keep)
-            while rest:
-                rest = rest[os.write(self.file, rest) :]
-        except OSError as problem:  # a full disk must not block the program: it goes on, we report it at the end
-            self.problem, self.cap, keep = f"cannot write a program's output: {problem}", 0, b""
-        self.kept += len(keep)
-        self.dropped += len(piece) - len(keep)
-        return len(piece)
-
-    def finish(self, since: float) -> None:
-        """Take what is in the pipe now, and no more: a leftover may write for ever."""
-        left = fcntl.fcntl(self.pipe, fcntl.F_GETPIPE_SZ)
-        with contextlib.suppress(BlockingIOError):
-            while left > 0 and (taken := self.take(since)):
-                left -= taken
-        for descriptor in (self.file, self.times, self.pipe):
-            if descriptor is not None:
-                os.close(descriptor)
-
-
 class Program:
     """A program started through the launcher, with a thread that listens to it. This is a `Running`."""
 
@@ -278,7 +240,7 @@ class Program:
             timed_out=self._timed_out,
             oom_killed=self._oom,
             wall_seconds=self._wall,
-            output_bytes=sum(output.kept for output in self._outputs),
+            output_bytes=sum(output.kept - output.start for output in self._outputs),
             dropped_bytes=sum(output.dropped for output in self._outputs),
         )
 

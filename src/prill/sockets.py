@@ -37,6 +37,8 @@ class Need(Value, frozen=True, kw_only=True):
     runtime: tuple[Path, ...] = ()
     """Host folders that appear at their own path, read-only: interpreters and installed packages."""
     env: Mapping[str, str] = {}
+    devices: tuple[Path, ...] = ()
+    """Devices of the host, such as its GPUs, that appear at their own path."""
     memory_bytes: int | None = None
     processes: int | None = None
 
@@ -71,6 +73,31 @@ class Ended(Value, frozen=True, kw_only=True):
     """Output beyond the cap: counted, not kept."""
 
 
+class Hider(Protocol):
+    """Takes secrets out of a stream of bytes, wherever it is cut."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """What of the stream can be kept so far."""
+
+    def flush(self) -> bytes:
+        """What was held back, at the end."""
+
+
+class Keep(Value, frozen=True, kw_only=True):
+    """How a program's output is kept."""
+
+    most_bytes: int = 1 << 30
+    """In each file; what is beyond is counted and dropped."""
+    times: Path | None = None
+    """Gets one line `offset seconds` for each piece of stdout as it arrived."""
+    append: bool = False
+    """Behind what is in the files, as for a program that goes on with another's work."""
+    elapsed_seconds: float = 0.0
+    """Added to the seconds in `times`."""
+    hide: Callable[[], Hider] | None = None
+    """Makes what takes secrets out of a stream before it is kept."""
+
+
 class Running(Protocol):
     """A program in the background of a box."""
 
@@ -98,16 +125,14 @@ class Box(Protocol):
         stderr: Path,
         limit_seconds: float | None = None,
         grace_seconds: float = 5.0,
-        max_output_bytes: int = 1 << 30,
-        times: Path | None = None,
+        keep: Keep = Keep(),
     ) -> Ended:
         """Run to the end, or to the deadline: TERM to every process, KILL after the grace. Always returns.
 
-        Output is written as it comes, byte for byte up to `max_output_bytes` for each stream. `times` gets one
-        line `offset seconds` for each piece of stdout as it arrived.
+        Output is written as it comes, byte for byte up to a cap for each stream.
         """
 
-    def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+    def start(self, command: Command, *, stdout: Path, stderr: Path, keep: Keep = Keep()) -> Running:
         """Run in the background; it dies with the box at the latest."""
 
     def put(self, source: Path, target: str) -> None:

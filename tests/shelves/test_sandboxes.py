@@ -15,7 +15,7 @@ import pytest
 import prill
 from prill.errors import InfraError
 from prill.sandboxes import bubblewrap, local
-from prill.sockets import Command, Mount, Need
+from prill.sockets import Command, Keep, Mount, Need
 from prill.testing.sandboxes import WRITABLE, opened, python, refused, sandbox_conformance, unlocked
 
 try:
@@ -50,7 +50,7 @@ OWNER = """
 import sys
 from pathlib import Path
 from prill.sandboxes import bubblewrap
-from prill.sockets import Command, Mount, Need
+from prill.sockets import Command, Keep, Mount, Need
 from prill.testing.sandboxes import WRITABLE, python
 folder = Path(sys.argv[1])
 need = Need(mounts=(Mount(source=folder, target=WRITABLE, writable=True),), runtime=(Path(sys.base_prefix),))
@@ -186,3 +186,36 @@ def test_local_spells_paths_as_they_are_here(tmp_path: Path) -> None:
         ended = box.run(Command(argv=("pwd",), cwd="/tmp"), stdout=tmp_path / "stdout", stderr=tmp_path / "stderr")
         assert ended.exit_code == 0 and (tmp_path / "stdout").read_text().strip() == box.path("/tmp")
     assert not Path(private).exists()
+
+
+class Shout:
+    """A hider that takes `secret` out, wherever the stream is cut."""
+
+    def __init__(self) -> None:
+        self.held = b""
+
+    def feed(self, piece: bytes) -> bytes:
+        """All but what might begin the word."""
+        self.held = (self.held + piece).replace(b"secret", b"[NAME]")
+        ready, self.held = self.held[:-5], self.held[-5:]
+        return ready
+
+    def flush(self) -> bytes:
+        """What is left."""
+        return self.held
+
+
+@both
+def test_output_goes_on_behind_what_is_there(sandbox: Any) -> None:
+    """A second program's output is appended, times go on, and what a hider hides never touches the disk."""
+    with opened(sandbox) as room:
+        times = room.folder / "times"
+        first = room.run(
+            "/bin/sh", "-c", "printf 'a sec'; sleep 0.1; printf 'ret\n'", keep=Keep(times=times, hide=Shout)
+        )
+        again = Keep(times=times, hide=Shout, append=True, elapsed_seconds=100.0)
+        second = room.run("/bin/sh", "-c", "printf 'b\n'", keep=again)
+        assert room.stdout.read_bytes() == b"a [NAME]\nb\n"
+        assert (first.output_bytes, second.output_bytes) == (9, 2)
+        last = times.read_text().splitlines()[-1].split()
+        assert last[0] == "9" and float(last[1]) >= 100

@@ -4,9 +4,9 @@ One bwrap process holds the box open; every program enters its namespaces throug
 Inside, the user is uid 1000 without any capability, and cannot make namespaces of their own. Only `/tmp`, `/run`,
 `/home/agent`, `/dev/shm` (all in memory, gone with the box) and the writable mounts can be written to.
 
-Not covered: bugs of the kernel (few system calls are filtered, and those only on x86-64 and arm64); devices such as
-GPUs (none is passed in); what `/proc` tells of the whole machine (load, memory, kernel); disk quotas for writable
-mounts; processor time; memory and processes where no limit can be set (`Box.limits` says which are in force).
+Not covered: bugs of the kernel (few system calls are filtered, and those only on x86-64 and arm64) and of the drivers
+behind devices that are passed in; what `/proc` tells of the whole machine (load, memory, kernel); disk quotas for
+writable mounts; processor time; memory and processes where no limit can be set (`Box.limits` says which are in force).
 Everything in the host's `/usr` can be read. Opened by root, the box's user *is* the machine's root without
 capabilities: any file of root's that is mounted in can be read, so mount no secrets. Programs may leave setuid files
 of yours in a writable mount: let no other user of the machine reach it. A mount's source is resolved by the host:
@@ -30,8 +30,9 @@ from select import select
 from shutil import which
 
 from prill.errors import InfraError
-from prill.processes import Output, Program, carry_in, carry_out, everyone, steps
-from prill.sockets import Box, Command, Ended, Need, Running
+from prill.outputs import Output
+from prill.processes import Program, carry_in, carry_out, everyone, steps
+from prill.sockets import Box, Command, Ended, Keep, Need, Running
 
 PRIVATE = ("/tmp", "/run", "/home/agent", "/dev/shm")
 ETC = (
@@ -91,6 +92,8 @@ def arguments(need: Need) -> list[str]:
         args += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     # Without capabilities root may still write to kernel settings, and the box's user may be root outside.
     args += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    for device in need.devices:
+        args += ["--dev-bind", f"{device}", f"{device}"]
     for name in MASKED.split():
         if Path("/proc", name).exists():
             args += ["--ro-bind", "/dev/null", f"/proc/{name}"]
@@ -110,7 +113,9 @@ def arguments(need: Need) -> list[str]:
 
 def check(need: Need) -> None:
     """`InfraError` for what is missing, before anything is started."""
-    for source, target in [(f, f) for f in need.runtime] + [(m.source, m.target) for m in need.mounts]:
+    for source, target in [(f, f) for f in (*need.runtime, *need.devices)] + [
+        (m.source, m.target) for m in need.mounts
+    ]:
         if not source.exists():
             raise InfraError(f"what should be mounted at {target} in the box does not exist: {source}")
 
@@ -258,14 +263,14 @@ class BubblewrapBox:
                         return (thread / "ns/uts").stat().st_ino == mark or mark is None
         return False
 
-    def _start(self, command: Command, stdout: Path, stderr: Path, cap: int, times: Path | None) -> Program:
+    def _start(self, command: Command, stdout: Path, stderr: Path, keep: Keep) -> Program:
         self._programs = [program for program in self._programs if not program.over()]
         program = Program(
             command,
             {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/agent", "TMPDIR": "/tmp"}
             | dict(self._need.env)
             | dict(command.env),
-            (Output(stdout, cap, times), Output(stderr, cap)),
+            (Output(stdout, keep, timed=True), Output(stderr, keep)),
             namespaces=self._namespaces,
             groups=[folder / "cgroup.procs" for folder in self._limits.folders],
             processes=self._limits.processes,
@@ -285,15 +290,14 @@ class BubblewrapBox:
         stderr: Path,
         limit_seconds: float | None = None,
         grace_seconds: float = 5.0,
-        max_output_bytes: int = 1 << 30,
-        times: Path | None = None,
+        keep: Keep = Keep(),
     ) -> Ended:
         """See `Box.run`."""
-        return self._start(command, stdout, stderr, max_output_bytes, times).wait(limit_seconds, grace_seconds)
+        return self._start(command, stdout, stderr, keep).wait(limit_seconds, grace_seconds)
 
-    def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+    def start(self, command: Command, *, stdout: Path, stderr: Path, keep: Keep = Keep()) -> Running:
         """See `Box.start`."""
-        return self._start(command, stdout, stderr, 1 << 30, None)
+        return self._start(command, stdout, stderr, keep)
 
     def _inside(self, target: str) -> list[str]:
         """The steps to a place that programs may write to; `ValueError` for any other."""

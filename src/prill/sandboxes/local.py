@@ -19,8 +19,9 @@ from pathlib import Path, PurePosixPath
 from msgspec.structs import replace
 
 from prill.errors import InfraError
-from prill.processes import Output, Program, carry_in, carry_out, steps
-from prill.sockets import Box, Command, Ended, Need, Running
+from prill.outputs import Output
+from prill.processes import Program, carry_in, carry_out, steps
+from prill.sockets import Box, Command, Ended, Keep, Need, Running
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys")
 """Places that are the same in every box, and here simply the host's."""
@@ -76,14 +77,14 @@ class LocalBox:
         mount = max(around, key=lambda mount: len(steps(mount.target)))
         return mount.source, steps(target)[len(steps(mount.target)) :]
 
-    def _start(self, command: Command, stdout: Path, stderr: Path, cap: int, times: Path | None) -> Program:
+    def _start(self, command: Command, stdout: Path, stderr: Path, keep: Keep) -> Program:
         self._programs = [program for program in self._programs if not program.over()]
         program = Program(
             replace(command, cwd=self.path(command.cwd)),
             {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": self.path("/home/agent"), "TMPDIR": self.path("/tmp")}
             | dict(self._need.env)
             | dict(command.env),
-            (Output(stdout, cap, times), Output(stderr, cap)),
+            (Output(stdout, keep, timed=True), Output(stderr, keep)),
             belongs=lambda pid, launcher, _: descends(pid, launcher),
             last_resort=lambda: None,
         )
@@ -98,15 +99,14 @@ class LocalBox:
         stderr: Path,
         limit_seconds: float | None = None,
         grace_seconds: float = 5.0,
-        max_output_bytes: int = 1 << 30,
-        times: Path | None = None,
+        keep: Keep = Keep(),
     ) -> Ended:
         """See `Box.run`."""
-        return self._start(command, stdout, stderr, max_output_bytes, times).wait(limit_seconds, grace_seconds)
+        return self._start(command, stdout, stderr, keep).wait(limit_seconds, grace_seconds)
 
-    def start(self, command: Command, *, stdout: Path, stderr: Path) -> Running:
+    def start(self, command: Command, *, stdout: Path, stderr: Path, keep: Keep = Keep()) -> Running:
         """See `Box.start`."""
-        return self._start(command, stdout, stderr, 1 << 30, None)
+        return self._start(command, stdout, stderr, keep)
 
     def _open(self, target: str) -> tuple[int, list[str]]:
         """A descriptor of the host folder and the names below it; a file that is itself a mount is its own name."""

@@ -18,7 +18,7 @@ from prill.errors import InfraError
 from prill.folder import RunFolder, list_files, tree_digest, write_whole
 from prill.prompt import render
 from prill.record import Event, Outcome, Step
-from prill.sockets import Command, Ended, Mount, Need
+from prill.sockets import Command, Ended, Keep, Mount, Need
 from prill.spec import RunSpec
 
 TASK, SUBMISSION = "/home/agent/task", "/home/agent/task/final_model"
@@ -66,10 +66,9 @@ def let_work(run: RunFolder, spec: RunSpec, catalog: Catalog) -> None:
             placed,
             stdout=run.stdout,
             stderr=run.stderr,
-            times=run.times,
+            keep=Keep(times=run.times, most_bytes=OUTPUT_BYTES),
             limit_seconds=limit,
             grace_seconds=spec.budget.grace_seconds,
-            max_output_bytes=OUTPUT_BYTES,
         )
         run.append("ended", "solve", isolated=box.isolated, **msgspec.to_builtins(ended))
 

@@ -19,7 +19,7 @@ from typing import Any
 from unittest import SkipTest
 
 from prill.errors import InfraError
-from prill.sockets import Box, Command, Ended, Mount, Need, Running, Sandbox
+from prill.sockets import Box, Command, Ended, Keep, Mount, Need, Running, Sandbox
 
 WRITABLE, GIVEN = "/home/agent/work", "/home/agent/given"
 
@@ -168,7 +168,7 @@ class SandboxChecks:
             other.start(); pour(sys.stdout.buffer); other.join()
         """
         with opened(self.sandbox) as room:
-            ended = room.run(*python(code), times=room.folder / "times")
+            ended = room.run(*python(code), keep=Keep(times=room.folder / "times"))
             assert (ended.exit_code, ended.output_bytes, ended.dropped_bytes) == (0, 640 << 16, 0)
             assert room.stdout.read_bytes() == room.stderr.read_bytes() == bytes(range(256)) * 256 * 320
             lines = [line.split() for line in (room.folder / "times").read_text().splitlines()]
@@ -179,7 +179,7 @@ class SandboxChecks:
         """Output beyond the cap is counted and dropped, for each stream; the program neither blocks nor knows."""
         with opened(self.sandbox) as room:
             code = "sys.stdout.write('a' * 3000000); sys.stderr.write('b' * 500)"
-            ended = room.run(*python(code), max_output_bytes=1000)
+            ended = room.run(*python(code), keep=Keep(most_bytes=1000))
             assert (ended.exit_code, ended.output_bytes, ended.dropped_bytes) == (0, 1500, 2_999_000)
             assert room.stdout.read_bytes() == b"a" * 1000
 
@@ -371,7 +371,7 @@ class IsolationChecks(SandboxChecks):
                     print("refused", flush=True)
         """
         with opened(self.sandbox, processes=64) as room:
-            room.run(*python(code, room.path("lock")), limit_seconds=1, grace_seconds=0, max_output_bytes=1000)
+            room.run(*python(code, room.path("lock")), limit_seconds=1, grace_seconds=0, keep=Keep(most_bytes=1000))
             assert room.stdout.read_text().startswith("refused") and unlocked(room.writable / "lock")
 
     def memory_limit(self) -> None:
