@@ -9,7 +9,7 @@ SITE    ?= site
 WORKERS ?= 2
 WITH    := $(if $(SANDBOX),--sandbox $(SANDBOX))
 
-.PHONY: help demo test test-vllm real-models check coverage bench docs setup clean
+.PHONY: help demo test test-vllm kills real-models check coverage bench docs setup clean
 
 help:           ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,9 @@ test: setup     ## all tests, whole runs on a CPU included
 test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
 	@bash tests/vllm_environment.sh
 	@PRILL_VLLM=$(CURDIR)/.cache/vllm-venv $(BIN)/python -m pytest tests/shelves/test_engines.py -k vllm
+
+kills: setup    ## kill the runner at each event, a hundred times over, and count bytes and cents; minutes
+	@PRILL_KILLS=100 $(BIN)/python -m pytest tests/flow/test_durable.py
 
 real-models: setup ## real public models from packages, measured on real items; many minutes on a CPU
 	@$(BIN)/python tests/real_models.py

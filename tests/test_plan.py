@@ -4,10 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from prill.catalog import Catalog
+from prill.decisions import changed, decisions, key
 from prill.plan import plan
 from prill.prompt import hours_in_words, render
 from prill.run import expected
-from prill.spec import Changes, RunSpec, changed, decisions, key
+from prill.spec import Changes, RunSpec
 from samples import BENCHMARK, ENTRANT, MODEL, PROMPT, SPEC, SUITE
 
 SECOND = replace(BENCHMARK, name="products", title="Products")

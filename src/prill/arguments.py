@@ -14,8 +14,9 @@ measured and judged score out, in which every number can be walked back to bytes
   prill show runs/ID                the story of one run, in a screen
   prill publish smoke --to site     pages that open from disk"""
 
-RUN = """What is done is not done again; a solve that was cut off is lost, listed, and another takes its place.
-Ctrl-C lets the runs under way end and begins no other; a second Ctrl-C kills them (they are then lost)."""
+RUN = """What is done is not done again. An agent at work outlives this command: the same command finds it again. One
+that was cut off goes on in its own session with what is left of time and money, or is lost, listed, and replaced.
+Ctrl-C lets the runs under way end and begins no other; a second Ctrl-C leaves, and agents work on (`prill stop`)."""
 
 MEASURE = """A measuring that was cut off carries on at the item where it stopped. The number stands on all items that
 were asked: what is cut off, empty, refused or too late counts as it is marked. What the server spoiled is asked again
@@ -47,6 +48,8 @@ def running(commands: Any) -> None:
     run.add_argument("folder", nargs="?", type=Path, help="one run folder to carry on (instead of --suite)")
     run.add_argument("--suite", metavar="NAME", help="the suite to run")
     run.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time (default: 2)")
+    stop = command(commands, "stop", "Stop agents at work; such runs do not count and are listed as lost")
+    stop.add_argument("folder", nargs="+", type=Path, help="run folders, or a folder of them")
     measuring(commands)
     plan = command(commands, "plan", "Say what a suite would run, and make the run folders")
     plan.add_argument("suite", metavar="SUITE")

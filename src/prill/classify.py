@@ -16,6 +16,33 @@ Word = Literal[
 """`failed`: the program says that it failed, and nothing more is known."""
 
 
+IN_WORDS = {
+    "finished": "the agent finished by itself",
+    "failed": "the agent's program failed",
+    "time_limit": "the time was up and the agent was stopped",
+    "killed": "the agent's program was killed",
+    "oom_killed": "the agent ran out of memory and was killed",
+    "no_output": "the agent's program printed nothing",
+    "wallet_empty": "the wallet was empty",
+    "inner_timeout": "a time limit of the agent's own ended it",
+    "terminated": "a signal ended the agent's program",
+    "early_end": "the agent ended before its work was done",
+    "agent_gave_up": "the agent ended by itself and left no model",
+    "agent_loop_abort": "the agent's program stopped it for going in circles",
+    "stopped": "whoever runs it stopped it",
+    "api_overloaded": "the model's provider was overloaded",
+    "api_rate_limit": "the model's provider limited the rate",
+    "api_quota": "the account's quota at the model's provider was used up",
+    "api_auth": "the model's provider refused the key",
+    "infra_disk": "the machine's disk was full",
+    "infra_stale_handle": "the machine lost a file system",
+    "infra_gpu_busy": "the machine's GPU was busy",
+    "infra_cuda": "the machine's GPU did not work",
+    "infra_node": "the machine failed",
+}
+"""Each class of an outcome, as a person reads it."""
+
+
 @dataclass(frozen=True)
 class Ending:
     """One word, and what it rests on."""

@@ -131,6 +131,16 @@ def plan(chosen: argparse.Namespace) -> int:
     return 0
 
 
+def stop(chosen: argparse.Namespace) -> int:
+    """`prill stop`."""
+    from prill.folder import folders
+    from prill.solving import attach
+
+    stopped = [folder for parent in chosen.folder for folder in folders(parent) if attach.stop(folder)]
+    print("\n".join(f"{folder.path}: stopped" for folder in stopped) or "no agent is at work there")
+    return 0
+
+
 def measure(chosen: argparse.Namespace) -> int:
     """`prill measure`."""
     from prill import by_hand
@@ -290,7 +300,7 @@ def check(chosen: argparse.Namespace) -> int:
 
 
 COMMANDS = {
-    "run": run, "plan": plan, "measure": measure, "score": score,
+    "run": run, "stop": stop, "plan": plan, "measure": measure, "score": score,
     "diff": diff, "import": bring, "show": show, "publish": publish, "where": where, "check": check,
 }  # fmt: skip
 

@@ -21,10 +21,12 @@ import msgspec
 from msgspec.structs import replace
 
 from prill.errors import DefinitionError, InfraError
-from prill.record import Event, File, Judgement, Measurement, Outcome, Run, Submission
+from prill.record import OURS, Event, File, Judgement, Measurement, Outcome, Run, Submission
 from prill.spec import RunSpec
 
 T = TypeVar("T", bound=msgspec.Struct)
+PROBES = 20
+"""How often a lock is tried, a fiftieth of a second apart."""
 
 
 class RunFolder:
@@ -53,6 +55,12 @@ class RunFolder:
     submission_file = property(lambda self: self.path / "submission.json")
     given = property(lambda self: self.path / "given")
     imported = property(lambda self: self.path / "imported")
+    home = property(lambda self: self.path / "raw" / "home")
+    samples = property(lambda self: self.path / "raw" / "machine.jsonl")
+    ledger = property(lambda self: self.path / "ledger.jsonl")
+    egress = property(lambda self: self.path / "egress.jsonl")
+    hub = property(lambda self: self.path / "hub.jsonl")
+    solving = property(lambda self: self.path / ".solving")
 
     def scratch(self, stage: str, *, keep: bool = False) -> Path:
         """A folder for a stage's unfinished work; what a crash left in it is removed first, unless it is to be kept."""
@@ -134,7 +142,10 @@ class RunFolder:
         began = next((event.at for event in events if event.event == "began" and event.stage == "solve"), None)
         if outcome is None:
             over = any(event.event == "ended" and event.stage == "solve" for event in events)
-            state = "planned" if began is None else "running" if self.locked() else "unfinished" if over else "lost"
+            at_work = self.locked() or self.kept()
+            state = "planned" if began is None else "running" if at_work else "unfinished" if over else "lost"
+        elif outcome.ended in OURS:
+            state = "lost"
         else:
             whole = submission and len(measurements) == len(spec.benchmarks) and len(judgements) == len(spec.judges)
             state = "done" if whole else "unfinished"
@@ -177,24 +188,51 @@ class RunFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """The one writer. Raises `InfraError` while another process holds it."""
-        with self.events_file.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InfraError(f"{self.path}: another process is at work on this run; wait for it") from None
+        """The one runner. Raises `InfraError` while another process is it."""
+        with held(self.events_file, f"{self.path}: another process is at work on this run; wait for it"):
+            yield
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """The one keeper of the agent's box; it may outlive the runner."""
+        self.solving.mkdir(exist_ok=True)
+        with held(self.solving / "keeper", f"{self.path}: the agent's box is open already"):
             yield
 
     def locked(self) -> bool:
-        """Whether a living process holds the lock."""
-        try:
-            with self.events_file.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        except FileNotFoundError:
-            return False
+        """Whether a living process is the runner."""
+        return is_held(self.events_file)
+
+    def kept(self) -> bool:
+        """Whether a living process keeps the agent's box open."""
+        return is_held(self.solving / "keeper")
+
+
+@contextmanager
+def held(file: Path, otherwise: str) -> Iterator[None]:
+    """The lock of a file, which dies with its holder; `InfraError` with those words where somebody has it."""
+    with file.open("ab") as opened:
+        for attempt in range(PROBES):
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:  # somebody has it, or only looks whether somebody does
+                if attempt == PROBES - 1:
+                    raise InfraError(otherwise) from None
+                time.sleep(0.02)
+        yield
+
+
+def is_held(file: Path) -> bool:
+    """Whether a living process has the lock of a file."""
+    try:
+        with file.open("rb") as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
         return False
+    return False
 
 
 def newest_pace(scratch: Path) -> dict[str, Any] | None:

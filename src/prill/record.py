@@ -11,9 +11,21 @@ from msgspec import Struct
 
 from prill.spec import RunSpec
 
-Ended = Literal["finished", "failed", "time_limit", "killed", "oom_killed", "no_output", "unknown"]
-"""How an agent's program ended. All of these are values and count; only `lost` (no outcome at all) is ours.
-`unknown`: a run that prill did not make, whose tree does not say."""
+Ended = Literal[
+    "finished", "time_limit", "wallet_empty", "inner_timeout", "killed", "oom_killed", "terminated", "early_end",
+    "agent_gave_up", "agent_loop_abort", "no_output", "failed", "stopped", "api_overloaded", "api_rate_limit",
+    "api_quota", "api_auth", "infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda", "infra_node",
+    "unknown",
+]  # fmt: skip
+"""How an agent's program ended, by the classes of RULES.md I. `finished`: by itself, leaving a model. `stopped`: by
+whoever runs it. `unknown`: a run that prill did not make, whose tree does not say."""
+OURS = frozenset(
+    {
+        *("stopped", "api_overloaded", "api_rate_limit", "api_quota", "api_auth"),
+        *("infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda", "infra_node"),
+    }
+)
+"""What is not the agent's doing: such a run does not count, it is listed as lost, and another takes its place."""
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +61,13 @@ class Outcome(Record, frozen=True, kw_only=True, tag="prill/outcome/1", tag_fiel
     tokens_out: int | None = None
     usd: float | None = None
     spend_why: str = "no model was called through the gateway"
+    evidence: dict[str, Any] = {}
+    """What the class rests on, with units in the names."""
+    programs: int = 1
+    """How often the agent's program was started: once, and again for each time it was asked to go on."""
+    resumed: int = 0
+    """How often it went on after the keeper of its box had died."""
+    agent_version: str | None = None
 
 
 class Step(Record, frozen=True, kw_only=True):
@@ -61,6 +80,20 @@ class Step(Record, frozen=True, kw_only=True):
     length: int
     seconds: float | None = None
     """Since the agent began, as our clock saw the bytes arrive."""
+    source: Literal["agent", "user", "system"] = "agent"
+    """Who speaks: `user` is whoever prompts, `system` the program round the model."""
+    thought: bool = False
+    """Reasoning that the program shows; no answer."""
+    call: str | None = None
+    """The tool call's id, on a command and on its result."""
+    tool: str | None = None
+    arguments: dict[str, Any] | None = None
+    model: str | None = None
+    tokens: dict[str, int] | None = None
+    """Of the one model call that this step ends, by the program's own count."""
+    usd: float | None = None
+    at: str | None = None
+    """The program's own time stamp, ISO 8601."""
 
 
 class File(Record, frozen=True, kw_only=True):

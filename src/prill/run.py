@@ -19,13 +19,15 @@ from types import ModuleType
 from msgspec.structs import replace
 
 from prill.catalog import Catalog
+from prill.decisions import Key, changed, decisions, key
 from prill.errors import DefinitionError, InfraError, PrillError
 from prill.folder import RunFolder, create, folders
 from prill.plan import plan
 from prill.record import Run
 from prill.score import board, seeds_of
 from prill.scrutiny import scrutinise
-from prill.spec import Entrant, Key, RunSpec, Suite, changed, decisions, key
+from prill.solving import attach
+from prill.spec import Entrant, RunSpec, Suite
 from prill.stages import judge, measure, seal, solve
 from prill.standings import Board
 
@@ -111,7 +113,7 @@ def match(specs: Sequence[RunSpec], parent: Path) -> Work:
     for spec in specs:
         alive = None
         for folder, run in known[key(spec), decisions(spec)]:
-            if run.state == "lost":
+            if run.state == "lost" and not (alive is None and attach.resumable(folder)):
                 work.lost.append(folder)
                 if not any(event.event == "lost" for event in folder.events()):
                     folder.append("lost", "solve", why="solving began and never ended")
@@ -147,7 +149,8 @@ def carry_all(
     """Carry runs, `jobs` at a time; a failure of one does not stop the others. Returns one line for each failure.
 
     `tick` is called about every second with the seconds since the start. On KeyboardInterrupt no further run is
-    begun and those under way are carried to their end; a second interrupt ends the process and its boxes at once.
+    begun and those under way are carried to their end; a second interrupt ends this process at once: agents at work
+    are kept by processes of their own and work on, any other stage is done again next time.
     """
     failures: list[str] = []
     stop = threading.Event()
@@ -176,10 +179,12 @@ def carry_all(
                         failures.append(f"a bug of ours ({type(error).__name__}: {error}); see that run's events.jsonl")
             except KeyboardInterrupt:
                 if stop.is_set():
-                    os._exit(130)  # worker threads cannot be interrupted; their boxes die with this process
+                    os._exit(130)  # worker threads cannot be interrupted; their boxes die, but for agents' at work
                 stop.set()
                 failures.append("interrupted: the runs under way were carried to their end, the others not begun")
-                tell_all("finishing the runs under way; press Ctrl-C again to kill them (they will be lost)")
+                tell_all(
+                    "finishing the runs under way; Ctrl-C again leaves agents at work for this command to find again"
+                )
     return failures
 
 

@@ -43,6 +43,11 @@ def hidden() -> tuple[Path, ...]:
     return tuple(PACKAGE for place in folders() if PACKAGE.is_relative_to(place))[:1]
 
 
+def gpus() -> tuple[Path, ...]:
+    """Devices of the machine's NVIDIA GPUs; none where there are none."""
+    return tuple(sorted(place for place in Path("/dev").glob("nvidia*") if place.is_char_device()))
+
+
 def environment() -> dict[str, str]:
     """Variables for any box: a path to our interpreter, and quiet."""
     inherited = {name: os.environ[name] for name in ACCELERATOR if name in os.environ}

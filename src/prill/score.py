@@ -13,11 +13,12 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from prill.decisions import Key, key
 from prill.record import Finding, Measurement, Run
 from prill.scoring import tally
 from prill.scoring.selection import choose, seeds_of, totals
 from prill.scoring.why import alerts, why_zero
-from prill.spec import Effect, Key, Reference, RunSpec, Suite, key
+from prill.spec import Effect, Reference, RunSpec, Suite
 from prill.standings import Attempt, Board, Cell, CellState, Era, Standing
 
 __all__ = ["board", "decide", "seed_scores", "seeds_of", "totals"]

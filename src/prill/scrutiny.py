@@ -16,12 +16,13 @@ from typing import Any, get_args
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from prill.decisions import Key, key
 from prill.record import Measurement, Run
 from prill.score import board as board_of
 from prill.score import seed_scores
 from prill.scoring import bootstrap
 from prill.scoring.overview import overview
-from prill.spec import Key, RunSpec, ScoreRule, Suite, key
+from prill.spec import RunSpec, ScoreRule, Suite
 from prill.standings import Board, Cell, Difference, Interval, Standing, Variant
 
 RESAMPLES = 10_000

@@ -4,11 +4,9 @@ All are plain frozen values. They are read from TOML by `catalog.py`, which refu
 here, and written into each run folder by `folder.py`. What is known only after a run lives in `record.py`.
 """
 
-import hashlib
-from typing import Any, Literal
+from typing import Literal
 
-from msgspec import Struct, json, to_builtins
-from msgspec.structs import replace
+from msgspec import Struct
 
 from prill.outside import HostPolicy, Prices, Provider
 
@@ -26,6 +24,12 @@ class Budget(Frozen, frozen=True, kw_only=True):
     hours: float
     usd: float | None = None
     gpus: int = 0
+    gpu_kind: str | None = None
+    """What the GPUs' name must have in it, such as `H100`."""
+    gpu_usd_per_hour: str | None = None
+    """What all GPUs together cost, as decimal text, charged to the wallet as time passes; `None`: nothing."""
+    beside: tuple[Literal["model", "gpu", "storage", "teacher", "judge"], ...] = ()
+    """Kinds of purchases that are written down and do not count against `usd`."""
     self_checks: int = 0
     memory_gb: float | None = None
     processes: int = 512
@@ -130,6 +134,8 @@ class Benchmark(Frozen, frozen=True, kw_only=True):
     few_shot: FewShot | None = None
     ask: Literal["chat", "completion"] = "chat"
     """`completion` puts one text without any chat template."""
+    templates: dict[str, str] = {}
+    """Family of architecture → the chat template that replaces the submission's; empty: its own is used."""
     shuffle: bool = False
     """Whether options are shown in an order of their own for each item and seed."""
     grader: str
@@ -175,6 +181,14 @@ class Sibling(Frozen, frozen=True, kw_only=True):
     revision: str | None = None
 
 
+class Fingerprint(Frozen, frozen=True, kw_only=True):
+    """A file of samples of known siblings and control runs of a base model, made by `prill fingerprint`."""
+
+    path: str
+    digest: str
+    """`sha256:` of the file."""
+
+
 class BaseModel(Frozen, frozen=True, kw_only=True):
     """The model an agent starts from."""
 
@@ -190,6 +204,8 @@ class BaseModel(Frozen, frozen=True, kw_only=True):
     repo: str | None = None
     revision: str | None = None
     siblings: tuple[Sibling, ...] = ()
+    fingerprints: tuple[Fingerprint, ...] = ()
+    """Of siblings that need not be at hand then, and of control runs."""
     licence: str
 
 
@@ -260,6 +276,17 @@ class ReferenceSet(Frozen, frozen=True, kw_only=True):
     scores: tuple[Reference, ...]
 
 
+class TemplateSet(Frozen, frozen=True, kw_only=True):
+    """Chat templates that a suite prescribes, by family of architecture, as Jinja text."""
+
+    name: str
+    title: str
+    source: str
+    templates: dict[str, str]
+    with_tools: dict[str, str] = {}
+    """In their place, for benchmarks that offer tools."""
+
+
 class Changes(Frozen, frozen=True, kw_only=True):
     """What a suite changes in a benchmark; what is left out stays as the benchmark has it."""
 
@@ -267,6 +294,7 @@ class Changes(Frozen, frozen=True, kw_only=True):
     seeds_if_greedy: tuple[int | None, ...] | None = None
     marking: dict[str, str | int | float | bool] = {}
     """Merged into the benchmark's own."""
+    templates: dict[str, str] | None = None
 
 
 class Suite(Frozen, frozen=True, kw_only=True):
@@ -301,6 +329,8 @@ class Suite(Frozen, frozen=True, kw_only=True):
     references: tuple[Reference, ...] = ()
     reference_sets: dict[str, str] = {}
     """Name of a set of reference scores → its digest; those of the suite's cells join `references`."""
+    template_sets: dict[str, str] = {}
+    """Name of a set of chat templates → its digest; they join each benchmark's `templates`."""
 
 
 class Prompt(Frozen, frozen=True, kw_only=True):
@@ -348,45 +378,3 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     hosts: HostPolicy | None = None
     origin: Origin | None = None
     """`None` for a run that prill made."""
-
-
-def changed(benchmark: Benchmark, by: Changes | None) -> Benchmark:
-    """The benchmark as a suite puts it."""
-    if by is None:
-        return benchmark
-    seeds = benchmark.seeds if by.seeds is None else by.seeds
-    if_greedy = benchmark.seeds_if_greedy if by.seeds_if_greedy is None else by.seeds_if_greedy
-    return replace(benchmark, seeds=seeds, seeds_if_greedy=if_greedy, marking={**benchmark.marking, **by.marking})
-
-
-Key = tuple[str, str, tuple[str, ...], int]
-
-
-def key(spec: RunSpec) -> Key:
-    """Which cell and seed a run is for: entrant, model, benchmarks, seed."""
-    return spec.entrant.name, spec.model.name, tuple(benchmark.name for benchmark in spec.benchmarks), spec.seed
-
-
-NOT_DECIDED = ("id", "definitions", "origin")
-ONLY_SHOWN = ("licence", "source")
-
-
-def decided(spec: RunSpec) -> dict[str, Any]:
-    """All that was decided, as plain values: without ids and digests, and without what is only shown."""
-    whole = to_builtins(spec)
-    del whole["entrant"]["title"]  # the titles of model and benchmark stay: the agent reads them
-    return {field: shorn(value) for field, value in whole.items() if field not in NOT_DECIDED}
-
-
-def shorn(value: Any) -> Any:
-    """A value without the fields that only people read, and with numbers of one kind."""
-    if isinstance(value, dict):
-        return {name: shorn(inner) for name, inner in value.items() if name not in ONLY_SHOWN}
-    if isinstance(value, list | tuple):
-        return [shorn(inner) for inner in value]
-    return float(value) if type(value) is int else value
-
-
-def decisions(spec: RunSpec) -> str:
-    """Digest of all that was decided, so that runs made under other decisions are told apart."""
-    return hashlib.sha256(json.encode(decided(spec), order="sorted")).hexdigest()

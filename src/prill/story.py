@@ -11,6 +11,7 @@ from math import inf, isfinite, sqrt
 from textwrap import wrap
 from typing import Any, Literal
 
+from prill.classify import IN_WORDS
 from prill.record import Citation, Event, Finding, Measurement, Outcome, Record, Run, Step, Submission
 
 Kind = Literal["stage", "step", "signal", "submission", "value", "finding", "failure", "note", "more"]
@@ -21,14 +22,6 @@ UNSEEN = re.compile(
 """Controls, bidi marks and overrides, zero-width and private characters, lone surrogates. Not newline and tab."""
 SCREEN = 40
 """Lines of one screen."""
-ENDED = {
-    "finished": "the agent finished by itself",
-    "failed": "the agent's program failed",
-    "time_limit": "the time was up and the agent was stopped",
-    "killed": "the agent's program was killed",
-    "oom_killed": "the agent ran out of memory and was killed",
-    "no_output": "the agent's program printed nothing",
-}
 NO_OUTCOME = {
     "planned": "not begun yet",
     "running": "still running",
@@ -310,7 +303,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
 def _ended(outcome: Outcome) -> str:
     code = "no exit code" if outcome.exit_code is None else f"exit code {outcome.exit_code}"
     signals = f"signals sent: {', '.join(outcome.signals)}" if outcome.signals else "no signal sent"
-    return f"{ENDED.get(outcome.ended, 'how it ended is not known')} ({code}; {signals}): {one_line(outcome.why)}"
+    return f"{IN_WORDS.get(outcome.ended, 'how it ended is not known')} ({code}; {signals}): {one_line(outcome.why)}"
 
 
 def _money(outcome: Outcome, limit: float | None) -> Fact:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from prill.record import Step
-from prill.sockets import Command
+from prill.sockets import DOOR, TOKEN, Command
 from prill.spec import Entrant
 
 PROGRAM = "/agent/agent.py"
@@ -22,11 +22,15 @@ class Scripted:
     package: str | None = None
 
     def command(self, entrant: Entrant, prompt: str) -> Command:
-        """`python3 /agent/agent.py`, the prompt on standard input."""
+        """`python3 /agent/agent.py`, the prompt on standard input; with a provider, `PRILL_DOOR` and `PRILL_TOKEN`."""
         if entrant.program is None:
             raise ValueError(f"entrant {entrant.name}: agent `scripted` needs a program")
         return Command(
-            argv=("python3", PROGRAM), stdin=prompt.encode(), cwd="/home/agent/task", files={PROGRAM: entrant.program}
+            argv=("python3", PROGRAM),
+            stdin=prompt.encode(),
+            env={"PRILL_DOOR": DOOR, "PRILL_TOKEN": TOKEN} if entrant.provider else {},
+            cwd="/home/agent/task",
+            files={PROGRAM: entrant.program},
         )
 
     def resume(self, entrant: Entrant, prompt: str, lines: Iterable[bytes]) -> Command | None:

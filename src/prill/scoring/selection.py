@@ -6,13 +6,15 @@ finished, and chosen by the suite's selection rule; nothing replaces anything wi
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from math import inf
 from operator import attrgetter
 from statistics import fmean
 
 from msgspec.structs import replace
 
+from prill.decisions import Key, decided, key
 from prill.record import Run
-from prill.spec import Key, RunSpec, Suite, decided, key
+from prill.spec import RunSpec, Suite
 from prill.standings import Attempt, Board
 
 
@@ -61,8 +63,17 @@ def select(suite: Suite, runs: list[Run]) -> list[Run]:
     if suite.score.selection == "mean":
         return runs
     if suite.score.selection == "best":
-        return [max(runs, key=lambda run: fmean([m.value or 0.0 for m in run.measurements] or [0.0]))]
+        return [max(runs, key=merit)]
     return [runs[0] if suite.score.selection == "first" else runs[-1]]
+
+
+def merit(run: Run) -> tuple[int, float]:
+    """What the rule `best` compares: first how few values are missing, then the mean of those that are there.
+
+    A value that is missing is below every number, also below 0.
+    """
+    values = [made.value for made in run.measurements if made.value is not None]
+    return len(values) - len(run.spec.benchmarks), fmean(values) if values else -inf
 
 
 def attempt(run: Run, counts: bool, why: str) -> Attempt:

@@ -1,0 +1,169 @@
+"""What is left on disk when the agent's hours are over → the outcome, and the steps.
+
+By exit codes, measured time and what our own doors and samples saw; what an agent's log says about the provider or the
+machine counts only where one of these bears it out, for the agent writes its own log.
+"""
+
+import collections
+import contextlib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from prill.classify import Ending, Facts, classify
+from prill.folder import RunFolder
+from prill.gateway.ledger import Entry, entries
+from prill.record import Event, Outcome, Step
+from prill.sockets import Ended
+from prill.spec import RunSpec
+
+TAIL_BYTES = 20_000
+LATE_SECONDS = 900.0
+"""How near to the end a provider's refusal or a full disk must have been seen to explain it."""
+STATUSES = {"api_overloaded": (500, 502, 503, 529), "api_rate_limit": (429,), "api_quota": (402, 403, 429),
+            "api_auth": (401, 403)}  # fmt: skip
+FULL_BYTES = 256 << 20
+
+
+def outcome(run: RunFolder, spec: RunSpec, event: Event, steps: int, version: str | None) -> Outcome:
+    """How the hours ended, with what that rests on."""
+    detail = dict(event.detail)
+    isolated, why = bool(detail.pop("isolated")), str(detail.pop("why", "itself"))
+    programs, used = int(detail.pop("programs", 1)), float(detail.pop("used_seconds", detail["wall_seconds"]))
+    ended = msgspec.convert(detail, Ended)
+    limit = spec.budget.hours * 3600
+    rows = [row for row in entries(run.ledger)[0] if row.kind == "model"]
+    money = spent(rows)
+    facts = Facts(
+        exit_code=None if ended.timed_out else ended.exit_code,
+        elapsed_seconds=limit if why == "time" else min(used, limit - 0.001),
+        limit_seconds=limit,
+        log_tail=tail(run.stdout) + tail(run.stderr),
+        has_model=(run.workspace / "final_model").is_dir(),
+        stdout_bytes=run.stdout.stat().st_size if run.stdout.exists() else 0,
+        memory_kills=int(ended.oom_killed),
+    )
+    ending = decided(why, ended, facts, money["refused"])
+    ending, evidence = borne_out(ending, run, event.at, rows)
+    resumed = sum(event.event == "resumed" for event in run.events())
+    return Outcome(
+        ended="finished" if ending.word == "ok" else ending.word,
+        why=ending.why,
+        exit_code=ended.exit_code,
+        signals=ended.signals,
+        wall_seconds=used,
+        limit_seconds=limit,
+        steps=steps,
+        isolated=isolated,
+        sandbox=spec.sandbox,
+        output_bytes=sum(file.stat().st_size for file in (run.stdout, run.stderr) if file.exists()),
+        output_dropped_bytes=ended.dropped_bytes,
+        tokens_in=money["tokens_in"],
+        tokens_out=money["tokens_out"],
+        usd=money["usd"],
+        spend_why=money["why"],
+        evidence={"program_exit_code": ended.exit_code, "stopped_by": why, **evidence},
+        programs=programs,
+        resumed=resumed,
+        agent_version=version,
+    )
+
+
+def decided(why: str, ended: Ended, facts: Facts, refused: bool) -> Any:
+    """What we did ourselves comes first; then the rules of `classify`."""
+    if why == "stopped":
+        return Said("stopped", "whoever runs it stopped it")
+    if why == "money":
+        return Said("wallet_empty", "the wallet was empty, and the machine is paid from it")
+    if ended.timed_out:
+        ignored = " and ignored TERM until it was killed" if "KILL" in ended.signals else ""
+        return Said("time_limit", f"outlived its {facts.limit_seconds:g} seconds{ignored}")
+    if ended.oom_killed:
+        return Said("oom_killed", "the box ran out of memory and the kernel killed a process")
+    if refused and facts.exit_code != 0:
+        return Said("wallet_empty", "the gateway refused its last call, for the wallet was empty")
+    if ended.exit_code is None:
+        return Said("killed", "a signal that we did not send ended the program")
+    return classify(facts)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A class and a sentence, as `classify.Ending`, for what only a runner can know."""
+
+    word: str
+    why: str
+
+
+def borne_out(ending: Any, run: RunFolder, at: float, rows: list[Entry]) -> tuple[Any, dict[str, Any]]:
+    """A class that would blame the provider or the machine, held against what our own doors and samples saw."""
+    if ending.word in STATUSES:
+        late = [row.passed.status for row in rows if row.passed and at - row.at < LATE_SECONDS]
+        seen = [status for status in late if status in STATUSES[ending.word]]
+        if seen:
+            return ending, {"provider_status": seen[-1], "provider_refusals": len(seen)}
+    elif ending.word == "infra_disk":
+        least = min((int(each["disk_free_bytes"]) for each in samples(run.samples)), default=None)
+        if least is not None and least < FULL_BYTES:
+            return ending, {"disk_free_bytes": least}
+    elif not ending.word.startswith("infra_"):
+        return ending, {}
+    doubt = f"its log says {ending.word} ({ending.why}), which nothing that we saw bears out"
+    return Ending("failed", doubt), {"log_says": ending.word}
+
+
+def spent(rows: list[Entry]) -> dict[str, Any]:
+    """Tokens and dollars of the ledger's model calls, as far as they are known; whether the last call was refused."""
+    charges = [row for row in rows if row.action == "charge"]
+    told: dict[str, Any] = {"refused": bool(rows) and rows[-1].action == "refuse"}
+    if not charges:
+        why = "no model was called through the gateway"
+        return told | {"tokens_in": None, "tokens_out": None, "usd": None, "why": why}
+    tokens = collections.Counter[str]()
+    for row in charges:
+        tokens.update(row.tokens)
+    guessed = sum(row.flagged for row in charges)
+    return told | {
+        "tokens_in": sum(count for kind, count in tokens.items() if kind != "output" and "." not in kind),
+        "tokens_out": tokens["output"],
+        "usd": float(sum(Decimal(row.usd) for row in charges)),
+        "why": f"{guessed} of {len(charges)} calls told no usage and were charged their whole hold" if guessed else "",
+    }
+
+
+def samples(file: Path) -> list[dict[str, Any]]:
+    """Looks at the machine, a line each; a line that a crash cut is left out."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for line in file.read_bytes().splitlines():
+            with contextlib.suppress(msgspec.DecodeError):
+                found.append(msgspec.json.decode(line))
+    return found
+
+
+def tail(file: Path) -> str:
+    """The end of what was printed."""
+    try:
+        with file.open("rb") as opened:
+            opened.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            return opened.read().decode(errors="replace") + "\n"
+    except FileNotFoundError:
+        return ""
+
+
+def timed(steps: list[Step], times: Path) -> list[Step]:
+    """Steps with the second at which their last byte had arrived."""
+    try:
+        arrivals = [line.split() for line in times.read_text().splitlines()]
+    except FileNotFoundError:
+        return steps
+    pairs = [(int(offset), float(second)) for offset, second in (pair for pair in arrivals if len(pair) == 2)]
+    result, index = [], 0
+    for step in steps:
+        end = step.offset + step.length
+        while index + 1 < len(pairs) and pairs[index + 1][0] < end:
+            index += 1
+        result.append(replace(step, seconds=pairs[index][1]) if pairs else step)
+    return result
