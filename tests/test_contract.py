@@ -1,5 +1,6 @@
 """The decoding contract: what each engine really applies, and what cannot work, from files alone."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from prill import contract
 from prill.record import Contract
@@ -72,6 +74,23 @@ def settled(
 def codes(found: Contract, severity: str | None = None) -> set[str]:
     """The codes of its faults."""
     return {fault.code for fault in found.faults if severity in (None, fault.severity)}
+
+
+def test_a_prescribed_template_goes_by_family_and_replaces_the_submissions() -> None:
+    """The template of the class's family is used and named the suite's; one text continued has none."""
+    prescribed = {"qwen": CHATML + "{# ours #}", "gemma": "{{ bos_token }}"}
+    found = settled(asked={"templates": prescribed})
+    assert (found.template, found.suite_template, found.faults) == ("suite", prescribed["qwen"], ())
+    assert found.template_sha256 == hashlib.sha256(prescribed["qwen"].encode()).hexdigest()
+    text = settled(asked={"templates": prescribed, "ask": "completion"})
+    assert (text.template, text.suite_template) == (None, None)
+
+
+def test_a_family_without_a_prescribed_template_is_a_fault() -> None:
+    """A class that is not known gets no other family's template: that is fatal, whatever its folder holds."""
+    other = {**GOOD["config.json"], "architectures": ["SomethingNewForCausalLM"]}
+    found = settled(asked={"templates": {"qwen": CHATML}}, config_json=other)
+    assert codes(found, "fatal") == {"NO_TEMPLATE_FOR_FAMILY"} and found.suite_template is None
 
 
 def test_a_good_folder_has_no_fault() -> None:
@@ -172,6 +191,16 @@ def test_the_window_cuts_a_reply_or_refuses_it() -> None:
     cut = contract.resolve(files(), asked, "vllm", prompt_tokens=200)
     assert (cut.max_tokens, codes(cut, "warning")) == (3896, {"CONTEXT_TOO_SMALL"})
     assert codes(contract.resolve(files(), benchmark(max_tokens=5000), "vllm"), "fatal") == {"CONTEXT_TOO_SMALL"}
+    full = contract.resolve(files(), benchmark(max_tokens=256), "vllm", prompt_tokens=4096)
+    assert (full.max_tokens, codes(full, "fatal")) == (0, {"CONTEXT_TOO_SMALL"})
+
+
+def test_a_lower_rung_that_fits_is_no_refusal() -> None:
+    """New tokens over the window are fatal only where no rung of the ladder is below it; else it is a warning."""
+    for rung, severity in ((4000, "warning"), (4500, "fatal")):
+        asked = benchmark()
+        asked = replace(asked, sampling=Sampling(max_tokens=5000, ladder=(rung,)))
+        assert codes(contract.resolve(files(), asked, "vllm"), severity) == {"CONTEXT_TOO_SMALL"}
 
 
 def test_what_the_base_cannot_either_is_not_the_submission_s_fault() -> None:

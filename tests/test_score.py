@@ -137,6 +137,14 @@ def test_selection(rule: Any, value: float) -> None:
         assert sum(attempt.counts for attempt in result.attempts) == (3 if rule == "mean" else 1)
 
 
+def test_best_never_prefers_a_missing_value() -> None:
+    """Under `best` a run without a value loses to every number, also to a zero, whichever of them began first."""
+    for order in ((None, 0.0), (0.0, None)):
+        runs = [run(f"r{n}", value=value, began=float(n)) for n, value in enumerate(order)]
+        ledger = board(replace(SUITE, score=replace(SUITE.score, selection="best")), [SPEC], runs).attempts
+        assert [entry.counts for entry in ledger] == [value == 0.0 for value in order]
+
+
 def test_mean_with_a_hole() -> None:
     """The mean of several runs has no value where one of them has none."""
     runs = [run("r1"), run("r2", judgements=())]

@@ -14,6 +14,7 @@ from pathlib import Path
 from prill.catalog import Catalog
 from prill.checkpoint.audit import examine
 from prill.checkpoint.context import Context
+from prill.contract import fatal
 from prill.errors import DefinitionError, InfraError
 from prill.folder import RunFolder, list_files, tree_digest
 from prill.progress import at_pace
@@ -98,7 +99,7 @@ def prepared(
     subject = Subject(folder, digest, model, engine, sandbox, place.scratch("measuring", keep=True), limit)
     tests = [test_of(catalog, benchmark, subject, data) for benchmark in benchmarks]
     for test in tests if engine not in WITHOUT_FILES else ():
-        told = "; ".join(f"{each.code}: {each.why}" for each in test.contract.faults if each.severity == "fatal")
+        told = "; ".join(f"{each.code}: {each.why}" for each in fatal(test.contract))
         if told:
             raise DefinitionError(f"{folder}: {test.benchmark.name} cannot be put to it: {told}")
     return subject, tests, place

@@ -15,12 +15,13 @@ import msgspec
 
 from prill.chat import with_examples
 from prill.errors import DefinitionError, oneof
+from prill.questions import Audit, FactSet, Naming
 from prill.items import cache, examples, load, write_items
 from prill.items import read_items as read_items
 from prill.outside import HostPolicy, Prices, Provider
 from prill.scoring.tally import weight_fault
 from prill.sockets import Item
-from prill.spec import BaseModel, Benchmark, Entrant, Prompt, ReferenceSet, Suite
+from prill.spec import BaseModel, Benchmark, Changes, Entrant, Prompt, ReferenceSet, Suite, TemplateSet
 
 PACKAGE = Path(__file__).parent
 KINDS: dict[str, Any] = {
@@ -30,6 +31,10 @@ KINDS: dict[str, Any] = {
     "entrants": Entrant,
     "prompts": Prompt,
     "references": ReferenceSet,
+    "namings": Naming,
+    "facts": FactSet,
+    "audits": Audit,
+    "templates": TemplateSet,
     "providers": Provider,
     "prices": Prices,
     "hosts": HostPolicy,
@@ -61,6 +66,10 @@ class Catalog:
             if PurePosixPath(name).name == name and candidate.is_file():
                 return candidate
         raise DefinitionError(oneof(kind.removesuffix("s"), name, self.names(kind)))
+
+    def definition(self, kind: str, name: str) -> Any:
+        """The definition of any kind."""
+        return self.suite(name) if kind == "suites" else self._get(kind, name, KINDS[kind])
 
     def suite(self, name: str) -> Suite:
         """The suite of that name, with the reference scores of its sets; what cannot be scored is an error."""
@@ -100,8 +109,24 @@ class Catalog:
         """The policy for hosts of that name."""
         return self._get("hosts", name, HostPolicy)
 
+    def template(self, name: str) -> TemplateSet:
+        """The set of chat templates of that name."""
+        return self._get("templates", name, TemplateSet)
+
+    def naming(self, name: str) -> Naming:
+        """The naming scheme of that name."""
+        return self._get("namings", name, Naming)
+
+    def fact(self, name: str) -> FactSet:
+        """The set of facts of that name."""
+        return self._get("facts", name, FactSet)
+
+    def audit(self, name: str) -> Audit:
+        """The audit of that name."""
+        return self._get("audits", name, Audit)
+
     def _whole(self, suite: Suite) -> Suite:
-        """A suite with its reference scores, once its names lead somewhere and its weights can be used."""
+        """A suite with what its sets hold, once its names lead somewhere and its weights can be used."""
         file = self.file("suites", suite.name)
         text = file.read_text(encoding="utf-8")
         used = {"models": suite.models, "benchmarks": suite.benchmarks, "entrants": suite.entrants}
@@ -110,22 +135,36 @@ class Catalog:
                 if name not in self.names(kind):
                     wrong = oneof(kind.removesuffix("s"), name, self.names(kind))
                     raise DefinitionError(f"{file}:{line_of(text, name)}: {wrong}")
-        scores = list(suite.references)
-        for name, pinned in suite.reference_sets.items():
-            found = self.reference(name)
-            digest = self.digests[f"references/{name}"]
-            if digest != pinned:
-                place = f"{file}:{line_of(text, pinned)}"
-                raise DefinitionError(f"{place}: reference set {name} has digest {digest}, but {pinned} is pinned")
-            scores += [
-                msgspec.structs.replace(score, source=score.source or found.source)
-                for score in found.scores
-                if score.model in suite.models and score.benchmark in suite.benchmarks
-            ]
-        suite = msgspec.structs.replace(suite, references=tuple(scores))
+        sets = [self.reference(name) for name in suite.reference_sets]
+        prescribed = [self.template(name) for name in suite.template_sets]
+        for kind, pins in (("references", suite.reference_sets), ("templates", suite.template_sets)):
+            for name, pinned in pins.items():
+                if (digest := self.digests[f"{kind}/{name}"]) != pinned:
+                    place = f"{file}:{line_of(text, pinned)}"
+                    raise DefinitionError(f"{place}: {kind}/{name} has digest {digest}, but {pinned} is pinned")
+        scores = [
+            msgspec.structs.replace(score, source=score.source or found.source)
+            for found in sets
+            for score in found.scores
+            if score.model in suite.models and score.benchmark in suite.benchmarks
+        ]
+        changes = self._prescribing(suite, prescribed) if prescribed else suite.changes
+        suite = msgspec.structs.replace(suite, references=(*suite.references, *scores), changes=changes)
         if fault := weight_fault(suite):
             raise DefinitionError(f"{file}:{line_of(text, 'weights')}: suites/{suite.name}: {fault}")
         return suite
+
+    def _prescribing(self, suite: Suite, sets: Iterable[TemplateSet]) -> dict[str, Changes]:
+        """A suite's changes, with the chat templates of some sets where it says nothing itself."""
+        plain = {family: text for found in sets for family, text in found.templates.items()}
+        tools = plain | {family: text for found in sets for family, text in found.with_tools.items()}
+        changes = {}
+        for name in suite.benchmarks:
+            change = suite.changes.get(name, Changes())
+            theirs = tools if self.benchmark(name).grader == "function_call" else plain
+            own = theirs if change.templates is None else change.templates
+            changes[name] = msgspec.structs.replace(change, templates=own)
+        return {**suite.changes, **changes}
 
     def _get(self, kind: str, name: str, shape: type[T]) -> T:
         label = f"{kind}/{name}"
@@ -177,7 +216,10 @@ class Catalog:
 def outside(suite: Suite) -> dict[str, tuple[str, ...]]:
     """Kind → the single definitions that a suite names."""
     singles = {"prompts": suite.prompt, "prices": suite.prices, "hosts": suite.hosts}
-    return {kind: (name,) for kind, name in singles.items() if name} | {"references": tuple(suite.reference_sets)}
+    return {kind: (name,) for kind, name in singles.items() if name} | {
+        "references": tuple(suite.reference_sets),
+        "templates": tuple(suite.template_sets),
+    }
 
 
 def line_of(text: str, word: str) -> int:

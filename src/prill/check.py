@@ -7,6 +7,7 @@ from prill import plugins
 from prill.catalog import KINDS, Catalog
 from prill.errors import PrillError
 from prill.folder import list_files, tree_digest
+from prill.outside import Provider
 from prill.score import BROKEN, NO_SUBMISSION, OWN_RULES
 from prill.spec import BaseModel, Benchmark, Entrant, Suite
 
@@ -21,7 +22,7 @@ def faults(folders: list[Path]) -> list[str]:
     for kind in KINDS:
         for name in catalog.names(kind):
             try:
-                found += of_one(catalog, getattr(catalog, kind.removesuffix("s"))(name))
+                found += of_one(catalog, catalog.definition(kind, name))
             except PrillError as error:
                 found.append(str(error))
     return found
@@ -50,6 +51,13 @@ def of_one(catalog: Catalog, value: object) -> Iterator[str]:
             yield from named(f"entrants/{value.name}", "agents", [value.agent])
             if value.program is not None:
                 catalog.asset(value.program)
+            if value.provider is not None:
+                catalog.provider(value.provider)
+        case Provider():
+            if value.scenario is not None:
+                catalog.asset(value.scenario)
+            elif not value.url:
+                yield f"providers/{value.name}: neither a url nor a scenario says who answers"
 
 
 def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:

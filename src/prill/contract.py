@@ -46,13 +46,14 @@ def resolve(
 ) -> Contract:
     """The contract of one benchmark, one submission and one engine. Total: what is wrong is among its `faults`.
 
-    `files` are the contents of `FILES`; `template` is the suite's chat template, if it prescribes one; `prompt_tokens`
-    is the longest prompt, where it has been counted.
+    `files` are the contents of `FILES`; `template` is a chat template instead of the one that the benchmark prescribes
+    for the family; `prompt_tokens` is the longest prompt, where it has been counted.
     """
     faults: list[Fault] = []
     chat = benchmark.ask == "chat"
     known = {name: document(files, name, faults) for name in FILES if name.endswith(".json")}
     config, generation = known["config.json"], known["generation_config.json"]
+    template = prescribed(benchmark, config, faults) if template is None else template
     used = suite_or_own(files, known["tokenizer_config.json"], template)
     tokens = token_texts(known["tokenizer.json"], known["tokenizer_config.json"])
     stops = stop_ids(known, tokens, engine, "generation_config.json" in files)
@@ -85,14 +86,18 @@ def resolve(
     )
 
 
+def fatal(contract: Contract) -> list[Fault]:
+    """The faults under which requests cannot work."""
+    return [fault for fault in contract.faults if fault.severity == "fatal"]
+
+
 def broken(contract: Contract, base: Contract) -> str:
     """Why requests under this contract cannot work, in words; empty where they can, or where the base's cannot either.
 
     What is wrong with the base model in the same way is the suite's doing and nobody's fault here.
     """
-    shared = {fault.code for fault in base.faults if fault.severity == "fatal"}
-    own = [fault for fault in contract.faults if fault.severity == "fatal" and fault.code not in shared]
-    return "; ".join(f"{fault.code}: {fault.why}" for fault in own)
+    shared = {fault.code for fault in fatal(base)}
+    return "; ".join(f"{fault.code}: {fault.why}" for fault in fatal(contract) if fault.code not in shared)
 
 
 def started_alike(contracts: Sequence[Contract]) -> list[list[Contract]]:
@@ -138,6 +143,18 @@ def family(config: Mapping[str, Any]) -> str | None:
     named = config.get("architectures")
     first = named[0].lower() if isinstance(named, list) and named and isinstance(named[0], str) else ""
     return next((FAMILIES[start] for start in FAMILIES if first.startswith(start)), None)
+
+
+def prescribed(benchmark: Benchmark, config: Mapping[str, Any], faults: list[Fault]) -> str | None:
+    """The chat template that is put in place of the submission's; beside a fault where its family has none (K15)."""
+    if not benchmark.templates or benchmark.ask != "chat":
+        return None
+    found = benchmark.templates.get(family(config) or "")
+    if found is None:
+        known = ", ".join(sorted(benchmark.templates))
+        why = f"chat templates are prescribed for {known}, and architectures is {short(config.get('architectures'))}"
+        faults.append(fault("NO_TEMPLATE_FOR_FAMILY", f"{why}: keep the base model's"))
+    return found
 
 
 def suite_or_own(files: Mapping[str, bytes], tokenizer: Mapping[str, Any], template: str | None) -> str | None:
@@ -328,10 +345,11 @@ def length_faults(
     if asked < SHORT_REPLY:
         found.append(fault(TOO_SHORT, f"{asked} new tokens hold no answer; the benchmark must allow more"))
     if context is not None and prompt_tokens + asked > context:
-        refused = asked > context or prompt_tokens >= context
+        refused = min((asked, *benchmark.sampling.ladder)) > context or prompt_tokens >= context
         prompt = f" beside {prompt_tokens} of prompt" if prompt_tokens else ""
         why = f"max_position_embeddings is {context}, and {asked} new tokens are asked for{prompt}"
-        does = "the window must hold both" if refused else "replies are cut where the window ends"
+        does = "fewer are tried" if asked > context else "replies are cut where the window ends"
+        does = "the window must hold both" if refused else does
         found.append(fault("CONTEXT_TOO_SMALL", f"{why}; {does}", fatal=refused))
     return found
 

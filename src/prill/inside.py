@@ -1,4 +1,4 @@
-"""What of ours runs inside a box: `python -m prill.inside exam|judge JOB OUT` and `… ready URL MODEL`.
+"""What of ours runs inside a box: `python -m prill.inside exam|judge|count JOB OUT` and `… ready URL MODEL`.
 
 A job and its result are JSON files in folders that the stage mounts; nothing else crosses. Exit code 3 with one line
 on standard error is an `InfraError` for the stage to raise; any other failure is a bug of ours.
@@ -28,13 +28,20 @@ class JudgeJob(Value, frozen=True, kw_only=True):
     evidence: Evidence
 
 
+class CountJob(Value, frozen=True, kw_only=True):
+    """Which texts, by which `tokenizer.json`."""
+
+    tokenizer: Path
+    texts: tuple[str, ...]
+
+
 def main(argv: list[str]) -> int:
     """Do one job; see the module's docstring."""
     try:
         if argv[0] == "ready":
             return ready(argv[1], argv[2], float(argv[3]), *argv[4:])
         job, out = Path(argv[1]).read_bytes(), Path(argv[2])
-        result = {"exam": exam, "judge": judge}[argv[0]](job)
+        result = {"exam": exam, "judge": judge, "count": count}[argv[0]](job)
         out.write_bytes(msgspec.json.encode(result))
     except PrillError as error:
         print(error, file=sys.stderr)
@@ -54,6 +61,15 @@ def judge(job: bytes) -> object:
     decoded = msgspec.json.decode(job, type=JudgeJob, dec_hook=decode_path)
     plugin: Judge = plugins.get("judges", decoded.judge)
     return plugin(decoded.evidence)
+
+
+def count(job: bytes) -> object:
+    """Tokens of the longest text. The file is a stranger's; it is read here because nothing here can be harmed."""
+    from tokenizers import Tokenizer
+
+    decoded = msgspec.json.decode(job, type=CountJob, dec_hook=decode_path)
+    tokenizer = Tokenizer.from_file(str(decoded.tokenizer))
+    return max(len(tokenizer.encode(text, add_special_tokens=False).ids) for text in decoded.texts)
 
 
 def decode_path(kind: type, value: object) -> object:

@@ -16,20 +16,24 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from prill import chat, judge_model, plugins, runtime
 from prill import contract as contracts
-from prill import judge_model, plugins, runtime
 from prill.asking.loop import Pace
 from prill.asking.reading import MEMORY
 from prill.catalog import Catalog
 from prill.errors import DefinitionError, InfraError
 from prill.exam import Exam, Result, mark, mark_by_asking, standard_error, write_pace
-from prill.inside import OURS, decode_path, encode_path
+from prill.inside import OURS, CountJob, decode_path, encode_path
 from prill.record import Contract, Judged, Measurement, Pass
 from prill.sockets import Ask, Box, Command, Endpoint, Item, Mount, Need, NotServed
 from prill.spec import BaseModel, Benchmark
 
 HOURS = 8.0
 """For one pass over a benchmark."""
+COUNTED = 64
+"""Prompts, the longest in bytes, of which the longest in tokens is looked for."""
+COUNT_SECONDS, COUNT_BYTES = 120.0, 8 << 30
+"""For a submission's own tokenizer, which may be anything."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +79,48 @@ def test_of(catalog: Catalog, benchmark: Benchmark, subject: Subject, data: Path
     """A benchmark made ready for a subject. Items that differ from what is pinned are an error."""
     if asks(benchmark):
         judge_for(benchmark, subject)  # before hours are spent on replies that nobody could mark
+    if works := getattr(plugins.get("graders", benchmark.grader), "works", None):
+        works()
     items = catalog.items(benchmark, data)[: subject.limit]
     ready = catalog.ready(benchmark, data)
-    return Test(ready, tuple(items), contracts.resolve(model_files(subject.folder), ready, subject.engine))
+    return Test(ready, tuple(items), settled(subject, ready, items))
+
+
+def settled(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) -> Contract:
+    """The decoding contract of a subject, with the longest of a benchmark's prompts counted by its own tokenizer."""
+    files = model_files(subject.folder)
+    known = "tokenizer.json" in files and subject.engine not in contracts.UNCERTAIN_SERVERS
+    tokens = longest_prompt(subject, benchmark, items) if known else 0
+    return contracts.resolve(files, benchmark, subject.engine, prompt_tokens=tokens)
+
+
+def longest_prompt(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) -> int:
+    """Tokens of the longest prompt, without what a chat template adds; 0 where the tokenizer does not tell.
+
+    The tokenizer is the subject's, so it works in a box. Raises `InfraError` where there is no box.
+    """
+    requests = [chat.render(benchmark, chat.shown(benchmark, item, benchmark.seeds[0])) for item in items]
+    texts = [said.text + (msgspec.json.encode(said.tools).decode() if said.tools else "") for said in requests]
+    longest = sorted(texts, key=lambda text: len(text.encode(errors="replace")), reverse=True)[:COUNTED]
+    result = subject.scratch / "count.result.json"
+    result.unlink(missing_ok=True)
+    with open_box(subject, memory_bytes=COUNT_BYTES) as box:
+        job = CountJob(tokenizer=Path(box.path("/model")) / "tokenizer.json", texts=tuple(longest))
+        (subject.scratch / "count.json").write_bytes(msgspec.json.encode(job, enc_hook=encode_path))
+        out = box.path("/out")
+        box.run(
+            Command(
+                argv=("python3", "-m", "prill.inside", "count", f"{out}/count.json", f"{out}/count.result.json"),
+                cwd=box.path("/tmp"),
+            ),
+            stdout=subject.scratch / "count.txt",
+            stderr=subject.scratch / "count.err.txt",
+            limit_seconds=COUNT_SECONDS,
+        )
+    try:
+        return max(0, msgspec.json.decode(result.read_bytes()[:100], type=int))
+    except (OSError, msgspec.DecodeError):
+        return 0
 
 
 def put(subject: Subject, tests: Iterable[Test], keep: Keep) -> None:
@@ -192,7 +235,7 @@ def tail(log: Path, most: int = 1 << 16) -> str:
         return file.read().decode(errors="replace")
 
 
-def open_box(subject: Subject):  # type: ignore[no-untyped-def]
+def open_box(subject: Subject, memory_bytes: int | None = None):  # type: ignore[no-untyped-def]
     """A fresh box: the model read-only, prill itself, one folder for results, no network."""
     engine = plugins.get("engines", subject.engine)
     mounts = (
@@ -203,6 +246,7 @@ def open_box(subject: Subject):  # type: ignore[no-untyped-def]
         mounts=mounts,
         runtime=(*runtime.folders(), runtime.package_root(), *engine.folders()),
         env={**runtime.environment(), "PYTHONPATH": str(runtime.package_root())},
+        memory_bytes=memory_bytes,
     )
     return plugins.get("sandboxes", subject.sandbox).open(need)
 

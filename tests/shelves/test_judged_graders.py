@@ -219,6 +219,22 @@ def test_the_open_arena_cases_hold(judge: Judge) -> None:
     assert seen >= 3
 
 
+def test_a_reply_that_loops_is_shown_shortened(judge: Judge, tmp_path: Path) -> None:
+    """Where an item says how often something may stand in a row, its judge sees no more, and the score says so."""
+    said, few = "I sing of the sea.\n" * 99, {"most_repeats": 5}
+    poem, bound = writing(), Item(id="q", question="A poem, q.", answer="An old poem.", fields=few)
+    for item, times in ((poem, 99), (bound, 5)):
+        found = pairwise([(reply(said), item)], judge({"text": "[[A=B]]"}))
+        seen = requests(tmp_path)[-1]["messages"][1]["content"]
+        assert seen.count("I sing of the sea.") == times
+        assert (found.numbers["shortened"], found.numbers["letters_cut"]) == ((0, 0) if times == 99 else (1, 94 * 19))
+    ill = health(criterion("kind", 5))
+    ill = Item(id="q", question=ill.question, answer="", fields={**ill.fields, **few})
+    found = rubric([(reply(said), ill)], judge(says(True)))
+    assert requests(tmp_path)[-1]["messages"][0]["content"].count("I sing of the sea.") == 5
+    assert found.numbers["shortened"] == 1
+
+
 # --- asking --------------------------------------------------------------------------------------------------
 
 
@@ -269,6 +285,9 @@ def test_what_it_cost_is_told(judge: Judge) -> None:
     assert found["usd"] == pytest.approx(0.00045) and found["prompt"].startswith("sha256:")
     other = rubric(items, judge(says(True, **usage))).judge
     assert other["usd"] is None and other["usd_why"]
+    price = Price(tokens_in=0.25, tokens_out=2.0)
+    games = pairwise([(reply("A new poem."), writing())], judge({"text": "[[A=B]]", **usage}, price=price)).judge
+    assert games["usd"] == pytest.approx(0.0009) and games["prompt"] != found["prompt"]
 
 
 def test_a_model_that_knows_no_effort_is_asked_without(judge: Judge, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import msgspec
 import pytest
 
 import exploits
@@ -107,6 +108,35 @@ def test_an_exploit_gets_no_mark_in_either_reading(name: str) -> None:
 
 
 @needs_bubblewrap
+@pytest.mark.parametrize(
+    ("code", "official", "robust"),
+    [
+        (exploits.RIGHT, 1.0, 1.0),
+        ("def rank(word): return 0", 0.0, 0.0),
+        (exploits.EXPLOITS["exit_in_body"][1], 1.0, 0.0),
+        (exploits.EXPLOITS["os_exit_at_module_level"][1], 1.0, 0.0),
+        (exploits.EXPLOITS["equal_to_everything"][1], 1.0, 0.0),
+        (exploits.EXPLOITS["kill_parent"][1], 0.0, 0.0),
+    ],
+)
+def test_the_first_rule_takes_exit_code_0_for_a_pass(code: str, official: float, robust: float) -> None:
+    """Where an item's official rule is the exit code, code that ends early passes officially and never robustly."""
+    item = Item(id="rank", question=RANK.question, answer="", fields={**RANK.fields, "official": "exit-code"})
+    head, _, body = code.partition("def rank(word):")
+    whole = f"def rank(word):{body or ' ...'}\n{head}" if head else code
+    mark = marked(fenced(whole.replace("def rank(word): ", "def rank(word):\n    ")), item)
+    assert (mark.official, mark.robust) == (official, robust)
+
+
+@needs_bubblewrap
+def test_an_unknown_official_rule_marks_nothing() -> None:
+    """A rule that is not known, or not for such an item, raises and is never a zero."""
+    for item, rule in ((RANK, "exit"), (ADDING, "exit-code")):
+        with pytest.raises(ValueError, match="no official rule"):
+            marked(fenced(exploits.RIGHT), msgspec.structs.replace(item, fields={**item.fields, "official": rule}))
+
+
+@needs_bubblewrap
 def test_official_and_robust_read_a_reply_differently() -> None:
     """A helper above the function is lost to the published reading and found by ours; its marks say so."""
     known = "def known():\n    return {'plum': 74119, 'fig': 86207}\n\n"
@@ -159,6 +189,15 @@ def test_items_without_readable_tests_are_no_zero(fields: dict[str, Any]) -> Non
     """No tests, unreadable ones and arguments that are not JSON raise."""
     with pytest.raises(InfraError):
         marked(fenced("def f(x): return 1"), guess({"input": "", "output": "", "testtype": "stdin"}, **fields))
+
+
+def test_a_machine_without_boxes_is_said_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no isolating box can be made, the grader says which it needs, whatever sandbox was chosen for the rest."""
+    with pytest.raises(InfraError, match="boxes of local, whatever --sandbox says, and local does not isolate"):
+        PythonTests("local").works()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(InfraError, match="boxes of bubblewrap, whatever --sandbox says, and this machine cannot"):
+        PythonTests("bubblewrap").works()
 
 
 def test_a_sandbox_that_does_not_isolate_marks_nothing() -> None:

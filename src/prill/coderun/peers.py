@@ -108,6 +108,18 @@ def peer(sandbox: Sandbox, name: str, limits: Limits) -> Iterator[Peer]:
         yield made
 
 
+def need_boxes(sandbox: Sandbox, name: str) -> None:
+    """Raises `InfraError` where a model's code cannot be run in boxes of that sandbox on this machine."""
+    whose = f"a model's code is run in boxes of {name}, whatever --sandbox says"
+    try:
+        with sandbox.open(Need()) as box:
+            isolated = box.isolated
+    except InfraError as error:
+        raise InfraError(f"{whose}, and this machine cannot make one: {error}") from None
+    if not isolated:
+        raise InfraError(f"{whose}, and {name} does not isolate")
+
+
 def bind(listener: socket.socket, folder: Path) -> None:
     """Listen in a folder, however long its path is: a socket's own must fit into 108 bytes."""
     descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)

@@ -3,7 +3,7 @@
 An item with `test` and `entry_point` is HumanEval's; one with `public_tests` is LiveCodeBench's: `entry_point` set
 means a function, otherwise a program. The published scorers run everything in one process; here their *reading* of a
 reply is kept and the code is judged as ours is, because in their process code that exits early or equals everything
-passes. For HumanEval that is what v1.2 of its suite does.
+passes. For HumanEval that is what v1.2 of its suite does; `judge_by_exit` is what v1 and v1.1 did.
 """
 
 import ast
@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from prill import hidden_tests
+from prill.coderun.exits import ends_well
 from prill.coderun.functions import Call, Code, call_function, check_function
 from prill.coderun.peers import Limits
 from prill.coderun.programs import Lines, run_program
@@ -21,6 +22,7 @@ from prill.coderun.verdicts import Verdict
 from prill.errors import InfraError
 from prill.sockets import Item, Sandbox
 
+OFFICIAL = ("apart", "exit-code")
 HUMANEVAL = Limits(seconds=30.0)
 LIVECODEBENCH = Limits(seconds=6.0, memory_bytes=4 << 30)
 """For each test, as published."""
@@ -57,6 +59,28 @@ def judge(sandbox: Sandbox, item: Item, text: str | None, seconds: float | None 
         return call_function(sandbox, code, [call_of(test) for test in tests], limits)
     lines = [Lines(test.input, test.output) for test in tests]
     return run_program(sandbox, Code(text, "", PRELUDE), lines, limits)
+
+
+def judge_published(sandbox: Sandbox, item: Item, text: str | None, robust: tuple[str | None, Verdict]) -> Verdict:
+    """The published reading of a reply, judged by the rule in the item's field `official`.
+
+    `apart`, the default, judges it as ours is, of which `robust` has code and verdict; `exit-code` as HumanEval's v1.
+    """
+    rule = item.fields.get("official", "apart")
+    if rule not in OFFICIAL or (rule == "exit-code" and "test" not in item.fields):
+        raise ValueError(f"no official rule {rule!r} for such an item (there are: {', '.join(OFFICIAL)})")
+    if rule == "exit-code":
+        return judge_by_exit(sandbox, item, text)
+    code, verdict = robust
+    return verdict if same_code(text, code) else judge(sandbox, item, text)
+
+
+def judge_by_exit(sandbox: Sandbox, item: Item, text: str | None) -> Verdict:
+    """HumanEval's first rule: code, tests and the call of the tests are one program, and exit code 0 is a pass."""
+    if text is None or not text.strip():
+        return Verdict(False, "no code", "", HUMANEVAL.seconds, 0.0)
+    program = f"{text}\n{item.fields['test']}\ncheck({item.fields['entry_point']})"
+    return ends_well(sandbox, program, HUMANEVAL)
 
 
 def cases(item: Item) -> list[hidden_tests.Case]:

@@ -4,7 +4,8 @@ Game 1 shows the reference as A, game 2 the reply. A verdict is a vote, a strong
 all votes. A question that lacks a verdict is left out of it, and counted (Q12). Where more than one in twenty questions
 are left out, the robust reading holds the score; the official one goes on, as published. An item's `answer` is the
 reference answer. Reasoning in front of a reply is dropped. Beside the score: the win rate at equal looks (`style.py`).
-Not covered: the published limiter of repetitions, which shortens answers that loop before they are shown.
+Where an item's field `most_repeats` says so, a reply that loops is shortened before it is shown, as published. Both
+readings hang on the same verdicts, so it is shortened for both, and the score says how many replies and letters.
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from statistics import stdev
 from typing import Any
 
 from prill import opinions, style
+from prill.answers.repetition import shortened, unlooped
 from prill.record import Judged, JudgedItem, Reply
 from prill.scoring.tally import VOTES, win_rate
 from prill.sockets import Ask, Inquiry, Item, Opinion
@@ -61,7 +63,8 @@ class Pairwise:
 
     def __call__(self, replies: Sequence[tuple[Reply, Item]], ask: Ask) -> Judged:
         """Two inquiries for each item."""
-        shown = [opinions.unthought(reply.text) for reply, _ in replies]
+        whole = [opinions.unthought(reply.text).strip() for reply, _ in replies]
+        shown = [unlooped(text, item) for text, (_, item) in zip(whole, replies, strict=True)]
         inquiries = []
         for text, (_, item) in zip(shown, replies, strict=True):
             inquiries += [inquiry(item.question, item.answer, text), inquiry(item.question, text, item.answer)]
@@ -87,6 +90,7 @@ class Pairwise:
                 "won_as_first": place(items, "2"),
                 "won_as_second": place(items, "1"),
                 "style_controlled": controlled(items, shown, [item.answer for _, item in replies]),
+                **shortened(whole, shown),
             },
             judge={**ask.spent(), "prompt": DIGEST},
         )

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from prill import plugins
 from prill.answers import fences, replies
 from prill.coderun import sample
+from prill.coderun.peers import need_boxes
 from prill.record import Mark, Reply
 from prill.sockets import Grader, Item
 
@@ -370,25 +371,28 @@ class PythonTests:
         """A sandbox by name; one that does not isolate is refused when the first code is run."""
         self.sandbox = sandbox
 
+    def works(self) -> None:
+        """Raises `InfraError` where code cannot be run here; asked before hours are spent on replies."""
+        need_boxes(plugins.get("sandboxes", self.sandbox), self.sandbox)
+
     def settings(self, item: Item) -> dict[str, Any]:
         """What code for a benchmark of such items is run in, and with which limits."""
         return {"sandbox": self.sandbox, **asdict(sample.limits_of(item))}
 
     def __call__(self, reply: Reply, item: Item) -> Mark:
-        """Official: the code that the published scorer would run. Robust: the code that RULES.md finds. Both judged in
-        the same isolated way; `InfraError` where that fails."""
+        """Official: the code that the published scorer would run; see `sample.judge_published`. Robust: the code that
+        RULES.md finds. All of it runs in boxes; `InfraError` where one fails."""
         truncated = replies.cut_off(reply.stop, item.fields.get("truncated_scores_zero", False))
-        program, human = sample.is_program(item), "test" in item.fields
+        mode: Mode = "program" if sample.is_program(item) else "function"
         wanted = item.fields.get("entry_point") or ""
         if "class Solution" in (starter := item.fields.get("starter_code") or ""):
             wanted = "Solution"
-        mode: Mode = "program" if program else "function"
-        prompt = item.question if human else starter
+        prompt = item.question if "test" in item.fields else starter
         robust = extract_code(reply.text, entry_point=wanted, mode=mode, prompt=prompt, truncated=truncated)
         official = None if truncated else sample.published_code(item, reply.text)
         sandbox = plugins.get("sandboxes", self.sandbox)
         ours = sample.judge(sandbox, item, robust.code)
-        theirs = ours if sample.same_code(official, robust.code) else sample.judge(sandbox, item, official)
+        theirs = sample.judge_published(sandbox, item, official, (robust.code, ours))
         why = robust.reason or ": ".join(filter(None, (ours.reason, ours.detail)))
         return Mark(official=float(theirs.passed), robust=float(ours.passed), answer=robust.code, why=why)
 

@@ -2,7 +2,8 @@
 
 An item's value is the points of the criteria that are met over the points that can be earned; it may be negative. The
 score is the mean of the items, held within 0 and 1 *after* the mean (Q13). Robust: one criterion without a grade holds
-the whole score. Official, as published: such a criterion counts as not met. Reasoning in front of a reply is dropped.
+the whole score. Official, as published: such a criterion counts as not met. Reasoning in front of a reply is dropped,
+and where an item's field `most_repeats` says so (v1.2 of the suite), a reply that loops is shortened for both readings.
 An item's fields: `conversation` (the turns before its question), `rubrics` (criterion, points, tags), `tags`.
 Not covered: judges that agree with the wrong side; the prompts are in our words, of the published meaning.
 """
@@ -15,6 +16,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from prill import opinions
+from prill.answers.repetition import shortened, unlooped
 from prill.record import Judged, JudgedItem, Reply
 from prill.scoring.tally import clamp, rubric_score
 from prill.sockets import Ask, Inquiry, Item, Opinion
@@ -51,29 +53,34 @@ class Rubric:
 
     def __call__(self, replies: Sequence[tuple[Reply, Item]], ask: Ask) -> Judged:
         """One inquiry for each criterion of each item."""
+        whole = [opinions.unthought(reply.text).strip() for reply, _ in replies]
+        shown = [unlooped(text, item) for text, (_, item) in zip(whole, replies, strict=True)]
         inquiries = [
-            Inquiry(user=prompt(reply, item, criterion)) for reply, item in replies for criterion in criteria(item)
+            Inquiry(user=prompt(text, item, criterion))
+            for text, (_, item) in zip(shown, replies, strict=True)
+            for criterion in criteria(item)
         ]
         said = iter(ask(inquiries, opinions.met))
         items = tuple(judged(item, [(criterion, next(said)) for criterion in criteria(item)]) for _, item in replies)
         graded = [[(part["points"], part["met"]) for part in each.parts] for each in items]
         score = rubric_score(graded)
         lenient = rubric_score([[(points, bool(met)) for points, met in parts] for parts in graded])
-        whole = [each.value for each in items if each.value is not None]
+        valued = [each.value for each in items if each.value is not None]
         return Judged(
             official=lenient.score,
             robust=score.score,
             why="every criterion was graded"
             if score.score is not None
             else f"{score.missing} of {len(inquiries)} criteria have no grade (or an item has none to earn): ask again",
-            n=len(whole),
-            stderr=bootstrap(whole) if score.score is not None else None,
+            n=len(valued),
+            stderr=bootstrap(valued) if score.score is not None else None,
             items=items,
             numbers={
                 "ungraded": sum(part["met"] is None for each in items for part in each.parts),
                 "criteria": len(inquiries),
                 "by_theme": by_theme(items, [item for _, item in replies]),
                 "by_axis": by_axis(items),
+                **shortened(whole, shown),
             },
             judge={**ask.spent(), "prompt": DIGEST},
         )
@@ -84,10 +91,10 @@ def criteria(item: Item) -> list[Mapping[str, Any]]:
     return list(item.fields["rubrics"])
 
 
-def prompt(reply: Reply, item: Item, criterion: Mapping[str, Any]) -> str:
+def prompt(text: str, item: Item, criterion: Mapping[str, Any]) -> str:
     """What the judge reads. Blanks are filled once, so that nothing inside a reply is taken for one."""
     turns = [*item.fields.get("conversation", ()), {"role": "user", "content": item.question}]
-    turns.append({"role": "assistant", "content": opinions.unthought(reply.text)})
+    turns.append({"role": "assistant", "content": text})
     conversation = "\n\n".join(f"{turn['role']}: {turn['content']}" for turn in turns)
     before, rest = PROMPT.split("{conversation}")
     between, after = rest.split("{criterion}")

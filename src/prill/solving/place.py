@@ -31,7 +31,6 @@ def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, agent: Agent, comma
         Mount(source=run.workspace, target=TASK, writable=True),
         Mount(source=run.given, target=GIVEN),
         Mount(source=doors, target=DOORS),
-        *program(spec, agent),
         *(Mount(source=kept(run, place), target=place, writable=True) for place in command.kept),
         *(Mount(source=pinned(catalog, path, digest), target=f"/hub/{name}") for name, path, digest in models(spec)),
         *(Mount(source=catalog.asset(path), target=f"/data/{Path(path).name}") for path in offered(spec)),
@@ -44,7 +43,7 @@ def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, agent: Agent, comma
     memory = None if spec.budget.memory_gb is None else int(spec.budget.memory_gb * 2**30)
     return Need(
         mounts=tuple(mounts),
-        runtime=(*runtime.folders(), *(npm.runtime_folders() if agent.package else ())),
+        runtime=(*runtime.folders(), *program(spec, agent), *(npm.runtime_folders() if agent.package else ())),
         devices=runtime.gpus() if spec.budget.gpus else (),
         memory_bytes=memory,
         processes=spec.budget.processes,
@@ -58,15 +57,14 @@ def kept(run: RunFolder, place: str) -> Path:
     return folder
 
 
-def program(spec: RunSpec, agent: Agent) -> tuple[Mount, ...]:
-    """The installed npm package of the agent, at the version that the entrant pins."""
-    return npm.mounts(agent.package, str(spec.entrant.version)) if agent.package else ()
+def program(spec: RunSpec, agent: Agent) -> tuple[Path, ...]:
+    """The folder of the agent's npm package, at the version that the entrant pins."""
+    return (npm.folder(agent.package, str(spec.entrant.version)),) if agent.package else ()
 
 
 def version(spec: RunSpec, agent: Agent) -> str | None:
-    """The version of the agent's program that ran; `None` where it comes with no package."""
-    found = npm.installed(agent.package, str(spec.entrant.version)) if agent.package else None
-    return found.version if found else None
+    """The version of the agent's program that ran, as it says itself; `None` where it comes with no package."""
+    return npm.version(agent.package, str(spec.entrant.version)) if agent.package else None
 
 
 def models(spec: RunSpec) -> list[tuple[str, str, str]]:
@@ -96,7 +94,7 @@ def environment(
     """What the agent's program finds in its environment; `place` spells a path of the box, `host` is ours."""
     ours = {name: text for name, text in runtime.environment().items() if name != "HF_HUB_OFFLINE"}
     ours |= outside({name: f"http://127.0.0.1:{port}" for name, port in ports.items()}, host)
-    own = [place(f"{npm.PLACE}/bin")] if agent.package else []
+    own = [place(str(folder / npm.COMMANDS)) for folder in program(spec, agent)]
     return {
         **ours,
         "PATH": ":".join([place(f"{GIVEN}/bin"), *own, ours["PATH"]]),

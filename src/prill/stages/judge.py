@@ -45,6 +45,8 @@ def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str) -> Judgemen
     ]
     siblings = {s.name: f"/models/{s.name}" for s in spec.model.siblings if s.path}
     mounts += [Mount(source=catalog.asset(str(s.path)), target=siblings[s.name]) for s in spec.model.siblings if s.path]
+    prints = {p.path: f"/models/fingerprints/{n}.safetensors" for n, p in enumerate(spec.model.fingerprints)}
+    mounts += [Mount(source=catalog.asset(path), target=target) for path, target in prints.items()]
     items = {test.name: f"/items/{test.name}.jsonl" for test in spec.benchmarks}
     mounts += [Mount(source=catalog.items_file(test), target=items[test.name]) for test in spec.benchmarks]
     need = Need(
@@ -60,6 +62,7 @@ def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str) -> Judgemen
                 items={name: Path(box.path(target)) for name, target in items.items()},
                 base=Path(box.path("/models/base")),
                 siblings={name: Path(box.path(target)) for name, target in siblings.items()},
+                fingerprints={path: Path(box.path(target)) for path, target in prints.items()},
             )
             job = JudgeJob(judge=judge, evidence=evidence)
             (scratch / "job.json").write_bytes(msgspec.json.encode(job, enc_hook=encode_path))

@@ -9,6 +9,7 @@ Writes measurements/<benchmark>.<n>.json and the Inspect log of each pass beside
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from prill import contract, plugins
 from prill.catalog import Catalog
 from prill.errors import InfraError
 from prill.folder import RunFolder, list_files, tree_digest
+from prill.gateway.ledger import Ledger, entries
 from prill.record import Contract, Measurement
-from prill.sitting import Subject, Test, model_files, open_box, put, test_of, with_logs
+from prill.sitting import Subject, Test, model_files, open_box, put, settled, test_of, with_logs
 from prill.sockets import NotServed
 from prill.spec import Benchmark
 
@@ -55,7 +57,9 @@ def put_what_can_be(run: RunFolder, subject: Subject, base: Subject, tests: Sequ
         del waiting[record.benchmark]
 
     for test in tests:
-        alike = contract.resolve(model_files(base.folder), test.benchmark, base.engine)
+        if not contract.fatal(test.contract):
+            continue
+        alike = settled(base, test.benchmark, test.items)
         if why := contract.broken(test.contract, alike):
             keep(unmeasured(test.benchmark, subject.digest, why, test.contract), ())
     try:
@@ -70,10 +74,10 @@ def put_what_can_be(run: RunFolder, subject: Subject, base: Subject, tests: Sequ
 def control(base: Subject, benchmark: Benchmark, why: str) -> None:
     """Serve the base model in the same way. If that fails too, nothing follows about the submission."""
     engine = plugins.get("engines", base.engine)
-    settled = contract.resolve(model_files(base.folder), benchmark, base.engine)
+    served = contract.resolve(model_files(base.folder), benchmark, base.engine)
     with open_box(base) as box:
         try:
-            with engine.serve("/model", base.model, box, base.scratch, settled):
+            with engine.serve("/model", base.model, box, base.scratch, served):
                 return
         except NotServed as error:
             raise InfraError(
@@ -81,7 +85,7 @@ def control(base: Subject, benchmark: Benchmark, why: str) -> None:
             ) from None
 
 
-def unmeasured(benchmark: Benchmark, digest: str | None, why: str, settled: Contract | None = None) -> Measurement:
+def unmeasured(benchmark: Benchmark, digest: str | None, why: str, decoded: Contract | None = None) -> Measurement:
     """The record of a benchmark that could not be put to the submission, which is the submission's doing."""
     nothing: dict[str, Any] = dict.fromkeys(("value", "official", "robust", "stderr", "log"))
     return Measurement(
@@ -96,7 +100,7 @@ def unmeasured(benchmark: Benchmark, digest: str | None, why: str, settled: Cont
         settings={},
         wall_seconds=0.0,
         isolated=True,
-        contract=settled,
+        contract=decoded,
         **nothing,
     )
 
@@ -104,4 +108,19 @@ def unmeasured(benchmark: Benchmark, digest: str | None, why: str, settled: Cont
 def write(run: RunFolder, record: Measurement, logs: Sequence[Path] = ()) -> None:
     """The logs first, then the record whose existence says that it is measured."""
     target = run.next_numbered("measurements", record.benchmark)
+    if record.judged:
+        charge(run, target.stem, record.judged.judge)
     run.write(target, with_logs(record, logs, target))
+
+
+def charge(run: RunFolder, purchase: str, spent: dict[str, Any]) -> None:
+    """What a judge model cost into the run's ledger, beside the agent's wallet; once for each measurement."""
+    usd = None if spent.get("usd") is None else Decimal(str(spent["usd"]))
+    tokens = {kind: spent[name] for kind, name in (("input", "tokens_in"), ("output", "tokens_out")) if spent.get(name)}
+    with Ledger(run.ledger, None, beside=("judge",)) as ledger:
+        if usd is None:
+            why = f"{spent.get('replies')} replies; what they cost is not known: {spent.get('usd_why')}"
+            ledger.note("free", kind="judge", model=spent.get("model"), why=why)
+        elif all(entry.id != purchase for entry in entries(run.ledger)[0]):
+            ledger.hold(purchase, usd, kind="judge", model=spent.get("model"))
+            ledger.charge(purchase, usd, tokens=tokens, why=f"{spent.get('replies')} replies")

@@ -13,10 +13,13 @@ from prill.errors import InfraError
 from prill.folder import RunFolder, write_whole
 from prill.record import OURS
 from prill.solving import attach, place, writeup
+
 try:
     from prill.trajectory.atif import document
 except ImportError:
-    def document(spec, steps, version): return {'steps': []}
+
+    def document(spec, steps, version):
+        return {"steps": []}
 
 
 def done(run: RunFolder) -> bool:
