@@ -45,16 +45,22 @@ class Far(BaseHTTPRequestHandler):
         """Path, host and body as JSON."""
         body = b""
         if self.headers.get("Transfer-Encoding") == "chunked":
-            while size := int(self.rfile.readline(), 16):
+            while size := int(self.rfile.readline() or b"0", 16):
                 body += self.rfile.read(size)
                 self.rfile.readline()
         body += self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        chunked = self.path == "/chunked"
         said = json.dumps({"path": self.path, "host": self.headers["Host"], "body": body.decode()}).encode()
         self.send_response(200)
-        self.send_header("Content-Length", str(len(said)))
+        if chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            said = b"%x\r\n%s\r\n0\r\n\r\n" % (len(said), said)
+        else:
+            self.send_header("Content-Length", str(len(said)))
         self.send_header("Connection", "keep-alive")
         self.end_headers()
-        self.wfile.write(said)
+        with suppress(OSError):
+            self.wfile.write(said)
 
     do_POST = do_GET
 

@@ -47,7 +47,9 @@ class Tier(Fact, frozen=True, kw_only=True):
     output: str
     cache_read: str | None = None
     cache_write_5m: str | None = None
+    """Written for as long as is usual: five minutes at Anthropic, half an hour at OpenAI."""
     cache_write_1h: str | None = None
+    """Written for long: an hour at Anthropic, twelve at OpenAI."""
 
 
 class Price(Fact, frozen=True, kw_only=True):
@@ -58,8 +60,11 @@ class Price(Fact, frozen=True, kw_only=True):
     """Prompt tokens, as text → the prices of a whole call with more than that many."""
     max_output_tokens: int
     """The most that one call can give back: what a hold assumes where the request names no limit."""
+    context_tokens: int | None = None
+    """The most that a prompt can have: what a hold assumes where a request points to more than it holds, such as to a
+    file; `None`: such a request is refused."""
     tools: dict[str, str] = {}
-    """Server tool, such as `web_search` → dollars for each use."""
+    """Server tool, such as `web_search` → dollars for each use; a tool that is not here is refused."""
 
 
 class Prices(Fact, frozen=True, kw_only=True):
