@@ -24,6 +24,7 @@ IN_WORDS = {
     "oom_killed": "the agent ran out of memory and was killed",
     "no_output": "the agent's program printed nothing",
     "wallet_empty": "the wallet was empty",
+    "disk_limit": "the agent's files filled the disk",
     "inner_timeout": "a time limit of the agent's own ended it",
     "terminated": "a signal ended the agent's program",
     "early_end": "the agent ended before its work was done",

@@ -12,8 +12,8 @@ from msgspec import Struct
 from prill.spec import RunSpec
 
 Ended = Literal[
-    "finished", "time_limit", "wallet_empty", "inner_timeout", "killed", "oom_killed", "terminated", "early_end",
-    "agent_gave_up", "agent_loop_abort", "no_output", "failed", "stopped", "api_overloaded", "api_rate_limit",
+    "finished", "time_limit", "wallet_empty", "disk_limit", "inner_timeout", "killed", "oom_killed", "terminated",
+    "early_end", "agent_gave_up", "agent_loop_abort", "no_output", "failed", "stopped", "api_overloaded", "api_rate_limit",
     "api_quota", "api_auth", "infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda", "infra_node",
     "unknown",
 ]  # fmt: skip

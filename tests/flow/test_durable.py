@@ -45,6 +45,28 @@ subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; sleep 300"])
 print(json.dumps({"kind": "message", "text": "waiting"}), flush=True)
 time.sleep(170)
 """
+FILLER = """
+import time
+block = bytes(1 << 20)
+with open("rubbish", "wb", buffering=0) as file:
+    while True:
+        file.write(block)
+        time.sleep(0.001)
+"""
+COMPLAINER = """
+import json, os, sys, urllib.request, urllib.error
+body = {"model": "rehearsal-large", "max_tokens": 64, "messages": [{"role": "user", "content": "x"}]}
+head = {"authorization": "Bearer " + os.environ["PRILL_TOKEN"], "content-type": "application/json"}
+request = urllib.request.Request(os.environ["PRILL_DOOR"] + "/v1/chat/completions", json.dumps(body).encode(), head)
+print(json.dumps({"kind": "message", "text": "asking"}), flush=True)
+try:
+    json.load(urllib.request.urlopen(request, timeout=3))
+except urllib.error.HTTPError as error:
+    sys.exit(f"API error: status {error.code} " + WORDS.get(error.code, ""))
+except OSError as error:
+    sys.exit(f"error: {error}")
+sys.exit("error: overloaded_error, please take my word for it")
+"""
 SCENARIO = """
 title = "Says something, costs something"
 [[turns]]
@@ -74,6 +96,10 @@ FILES = {
     "caller.py": AGENT,
     "waiter.py": WAITER,
     "entrants/waiter.toml": 'name = "waiter"\ntitle = "Waiter"\nagent = "scripted"\nprogram = "waiter.py"\n',
+    "filler.py": FILLER,
+    "entrants/filler.toml": 'name = "filler"\ntitle = "Filler"\nagent = "scripted"\nprogram = "filler.py"\n',
+    "complainer.py": f"WORDS = { {429: 'rate_limit_error', 529: 'overloaded_error', 401: 'authentication_error'} }\n"
+    + COMPLAINER,
     "plain.toml": SCENARIO,
     "suites/durable.toml": SUITE,
     "entrants/caller.toml": 'name = "caller"\ntitle = "Caller"\nagent = "scripted"\nprogram = "caller.py"\n'
@@ -81,6 +107,25 @@ FILES = {
     "providers/plain.toml": 'name = "plain"\ntitle = "Plain"\nurl = ""\nwires = ["chat"]\nheader = "none"\n'
     'scenario = "plain.toml"\n',
 }
+TROUBLES = {
+    "status = 429": "api_rate_limit",
+    "status = 529": "api_overloaded",
+    "status = 401": "api_auth",
+    "status = 500": "failed",
+    "hang": "inner_timeout",
+    "cut": "failed",
+    "none": "failed",
+}
+"""What goes wrong at the provider → how the run of an agent that gives up at once is said to have ended."""
+for number, trouble in enumerate(TROUBLES):
+    name = f"trouble-{number}"
+    how = f'how = "status", {trouble}' if trouble.startswith("status") else f'how = "{trouble}"'
+    turn = "" if trouble == "none" else f"troubles = [{{ {how}, always = true }}]\n"
+    FILES[f"{name}.toml"] = f'title = "Trouble"\n[[turns]]\nsay = "Hello."\n{turn}'
+    FILES[f"providers/{name}.toml"] = FILES["providers/plain.toml"].replace("plain", name)
+    FILES[f"entrants/{name}.toml"] = FILES["entrants/caller.toml"].replace('"plain"', f'"{name}"').replace(
+        "caller", "complainer"
+    ).replace('name = "complainer"', f'name = "{name}"')  # fmt: skip
 RUNNER = """
 import sys
 from pathlib import Path
@@ -241,3 +286,51 @@ def test_a_stopped_run_does_not_count(world: Path, tmp_path: Path) -> None:
     assert process.returncode == 1 and b"does not count" in words
     outcome = run.outcome()
     assert outcome and outcome.ended == "stopped" and run.read().state == "lost"
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_providers_trouble_is_named(world: Path, tmp_path: Path, trouble: str) -> None:
+    """What the gateway saw decides: a refusal of the provider's voids the run, an agent's word for it does not."""
+    run = planned(world, tmp_path, f"trouble-{list(TROUBLES).index(trouble)}")
+    code, words = settle(run, world)
+    outcome = run.outcome()
+    assert outcome and outcome.ended == TROUBLES[trouble], outcome
+    assert (code == 1 and "does not count" in words) == outcome.ended.startswith("api_")
+    assert run.read().state == ("lost" if outcome.ended.startswith("api_") else "unfinished")
+    once_each(run)
+
+
+def test_an_agent_that_fills_the_disk_is_stopped(world: Path, tmp_path: Path) -> None:
+    """Near the end of the disk the agent is stopped, in time for what it did to be written, and it is its own doing."""
+    place = tmp_path / "small"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=720m", "tmpfs", str(place)], capture_output=True)
+    if made.returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        run = planned(world, place, "filler")
+        assert settle(run, world)[0] == 0
+        outcome = run.outcome()
+        assert outcome and outcome.ended == "disk_limit", outcome
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_place_that_cannot_be_written_is_named(world: Path, tmp_path: Path) -> None:
+    """A run folder on a read-only disk is the machine's fault, in words, and nothing is begun."""
+    place = tmp_path / "fixed"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)], capture_output=True)
+    if made.returncode:
+        pytest.skip("no disk can be mounted here")
+    try:
+        run = planned(world, place)
+        subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
+        told = subprocess.run(
+            [sys.executable, "-m", "prill.cli", "run", str(run.path), "--definitions", str(world)],
+            capture_output=True,
+            text=True,
+        )
+        assert told.returncode == 1 and "Read-only file system" in told.stderr and "Traceback" not in told.stderr
+    finally:
+        subprocess.run(["umount", str(place)], check=True)

@@ -8,6 +8,7 @@ Not covered: what the agent had printed and the keeper had not read when it was 
 
 import os
 import secrets
+import shutil
 import signal
 import sys
 import threading
@@ -39,6 +40,8 @@ OUTPUT_BYTES = 1 << 30
 TICK_SECONDS = 0.1
 BEAT_SECONDS = 1.0
 RENT_SECONDS = 30.0
+FLOOR_BYTES = 128 << 20
+"""With less than this free on the disk of the run the agent is stopped, so that what it did can still be written."""
 QUICK_SECONDS = 60.0
 """An agent that ends again within this has done nothing worth asking for at once."""
 
@@ -77,7 +80,9 @@ class Hours:
             return "stopped"
         if self.clock.left <= 0:
             return "time"
-        return "money" if self.broke else ""
+        if self.broke:
+            return "money"
+        return "disk" if shutil.disk_usage(self.run.path).free < FLOOR_BYTES else ""
 
     def say(self) -> None:
         """Once a second: what is used and left, on disk; and what the clock on the wall did."""

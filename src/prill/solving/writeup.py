@@ -46,7 +46,7 @@ def outcome(run: RunFolder, spec: RunSpec, event: Event, steps: int, version: st
         stdout_bytes=run.stdout.stat().st_size if run.stdout.exists() else 0,
         memory_kills=int(ended.oom_killed),
     )
-    ending = decided(why, ended, facts, money["refused"])
+    ending = filled(run, spec) if why == "disk" else decided(why, ended, facts, money["refused"])
     ending, evidence = borne_out(ending, run, event.at, rows)
     resumed = sum(event.event == "resumed" for event in run.events())
     return Outcome(
@@ -90,6 +90,14 @@ def decided(why: str, ended: Ended, facts: Facts, refused: bool) -> Any:
     return classify(facts)
 
 
+def filled(run: RunFolder, spec: RunSpec) -> Any:
+    """Whose files filled the disk: the agent's, if they outgrew what the suite reserves for a run."""
+    size = sum(file.lstat().st_size for file in run.workspace.rglob("*") if file.is_file() and not file.is_symlink())
+    words = f"the disk was full; the agent's files hold {size / 2**30:.1f} GB"
+    own = size >= spec.budget.disk_gb * 2**30
+    return Said("disk_limit" if own else "infra_disk", f"{words} of {spec.budget.disk_gb:g} GB that a run may need")
+
+
 class Said(msgspec.Struct, frozen=True):
     """A class and a sentence, as `classify.Ending`, for what only a runner can know."""
 
@@ -104,11 +112,11 @@ def borne_out(ending: Any, run: RunFolder, at: float, rows: list[Entry]) -> tupl
         seen = [status for status in late if status in STATUSES[ending.word]]
         if seen:
             return ending, {"provider_status": seen[-1], "provider_refusals": len(seen)}
-    elif ending.word == "infra_disk":
+    elif ending.word == "infra_disk" and not isinstance(ending, Said):
         least = min((int(each["disk_free_bytes"]) for each in samples(run.samples)), default=None)
         if least is not None and least < FULL_BYTES:
             return ending, {"disk_free_bytes": least}
-    elif not ending.word.startswith("infra_"):
+    elif not ending.word.startswith("infra_") or isinstance(ending, Said):
         return ending, {}
     doubt = f"its log says {ending.word} ({ending.why}), which nothing that we saw bears out"
     return Ending("failed", doubt), {"log_says": ending.word}

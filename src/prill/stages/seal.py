@@ -78,10 +78,10 @@ def copy(source: Path, target: Path) -> list[Fault]:
     """Regular files of a folder, links refused, sizes and counts bounded; what was refused comes back as faults."""
     faults: list[Fault] = []
     total = count = 0
-    for directory, _, names in os.walk(source):
+    for directory, subfolders, names in os.walk(source):
         place = target / Path(directory).relative_to(source)
         place.mkdir(parents=True, exist_ok=True)
-        for name in names:
+        for name in [*names, *(name for name in subfolders if Path(directory, name).is_symlink())]:
             file = Path(directory, name)
             label = str(file.relative_to(source)).encode(errors="backslashreplace").decode()
             if file.is_symlink() or not file.is_file():
