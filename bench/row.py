@@ -16,16 +16,19 @@ class Row:
     unit: str
     note: str = ""
     """How it was measured; for a missed goal also why."""
+    skipped: bool = False
+    """The peer is not installed here, so there is nothing to miss; `note` says how to get it."""
 
     @property
     def met(self) -> bool:
         """Whether the goal is reached."""
-        return self.measured is not None and self.measured <= self.goal
+        return self.skipped or (self.measured is not None and self.measured <= self.goal)
 
     def cells(self) -> tuple[str, ...]:
         """The row as the texts of a table."""
         measured = "none" if self.measured is None else f"{self.measured:.3g} {self.unit}"
-        return self.name, self.against, f"≤ {self.goal:g} {self.unit}", measured, "met" if self.met else "missed"
+        state = "skipped" if self.skipped else "met" if self.met else "missed"
+        return self.name, self.against, f"≤ {self.goal:g} {self.unit}", measured, state
 
 
 HEAD = ("work", "peer or limit", "goal", "measured", "")

@@ -4,8 +4,10 @@
 knows fails.
 """
 
+import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +15,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from prill import classify, contract, display, machine, redact, seeds, verdicts, wallet
@@ -20,6 +23,7 @@ from prill.answers import numbers, replies
 from prill.answers.calls import BadGold, Call, mismatch
 from prill.answers.sameness import equivalent
 from prill.graders import choice, function_call, math, number, python_tests
+from prill.trajectory import parse as parse_trajectory
 
 Value = dict[str, Any]
 CASES = Path(os.environ.get("PRILL_CASES") or Path(__file__).with_name("cases"))
@@ -194,6 +198,19 @@ def hidden(asked: Value) -> Value:
     return {"text": text, "unchanged": text == asked["text"]}
 
 
+def said(asked: Value) -> Value:
+    """What an agent's raw output says."""
+    if "raw_b64" in asked:
+        raw = base64.b64decode(asked["raw_b64"])
+    elif "raw_template" in asked:
+        parts = asked["raw_template"]
+        text = "".join(part if isinstance(part, str) else part["repeat"] * part["times"] for part in parts)
+        raw = text.encode("utf-8", "surrogatepass")
+    else:
+        raw = asked["raw"].encode("utf-8", "surrogatepass")
+    return msgspec.to_builtins(parse_trajectory(asked["agent"], raw))
+
+
 def page(asked: Value) -> Value:
     """Text, or a value, as a page may hold it."""
     if "json_in_script" not in asked:
@@ -220,6 +237,7 @@ PARTS: dict[str, Callable[[Value], Value]] = {
     "runner/hubcache": lambda asked: {"effective": machine.hub_cache(asked["env"])},
     "runner/reap": lambda asked: {"kill": list(machine.leftovers(asked["gpu_pids"], asked["own_pids"]).kill)},
     "runner/timer": timer,
+    "trajectory/parse": said,
     "trajectory/display": lambda asked: {"shown": display.shown(asked["text"])},
     "wallet": paid,
 }
@@ -231,7 +249,7 @@ ELSEWHERE = {
     "evaluator/sandbox": "tests/test_coderun.py",
 }
 """Part → the file that puts its cases to prill."""
-NOT_YET = {"judge/rules", "selfcheck/gates", "trajectory/parse"}
+NOT_YET = {"judge/rules", "selfcheck/gates"}
 
 # --- comparing ----------------------------------------------------------------------------------------------------
 
@@ -242,6 +260,14 @@ def meets(key: str, wanted: Any, got: Value) -> bool:
         return all(part in got["text"] for part in ([wanted] if isinstance(wanted, str) else wanted))
     if key == "must_not_contain":
         return not any(part in got["text"] for part in wanted)
+    if key == "usage" and wanted is not None:
+        return got[key] is not None and all(same(number, got[key].get(kind)) for kind, number in wanted.items())
+    if key == "final_text_matches":
+        return re.search(wanted, got["final_text"] or "") is not None
+    if key == "longest_line_at_least":
+        return bool(got["longest_line"] >= wanted)
+    if key == "output_is_valid_utf8":
+        return bool(json.dumps(got, ensure_ascii=False).encode("utf-8")) is wanted
     if key == "letters" and wanted is not None:
         return sorted(wanted) == sorted(got[key] or [])
     return same(wanted, got.get(key))

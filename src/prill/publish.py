@@ -1,13 +1,13 @@
-"""Standings, a page for each run and copies of its records, into a folder that any web server or a disk can serve.
+"""Standings, a record of each, a page for each run and copies of its files, for any web server or a disk to serve.
 
-Built beside the target and swapped in last, so that a reader sees the old site or the new one. Only a folder that
-carries the marker of a prill site is ever replaced. What goes onto the site: every file of a run folder outside the
-workspace and the submission, and each file that a judge cites; raw output is cut at a cap. Model weights never.
-Files that a browser might take for a page get `.txt` added, since an agent chose their bytes.
+Secrets are taken out of all of it first, and counted. Built beside the target and swapped in last, so that a reader
+sees the old site or the new one. Only a folder that carries the marker of a prill site is ever replaced. What goes onto
+the site: every file of a run folder outside the workspace and the submission, and each file that a judge cites; raw
+output is cut at a cap. Model weights never. Files that a browser might take for a page get `.txt` added, since an agent
+chose their bytes.
 Not covered: two publishers at one target, and a power cut between the two renames (the old site then lies beside).
 """
 
-import hashlib
 import os
 import secrets
 import shutil
@@ -17,10 +17,19 @@ from typing import Any
 
 from msgspec import DecodeError, json
 
+from prill import discreet
+from prill.audit.assembly import now
+from prill.audit.bundle import seal
 from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.pages import Copy, render
 from prill.record import Run, Step
+from prill.records.bundling import bundle
+from prill.records.ours import by_id, of_standing
+from prill.records.reading import read
+from prill.redact import Redactor
+from prill.reported import ResultRecord
+from prill.spec import Suite
 from prill.standings import Board
 from prill.story import Story, steps_of, tell
 
@@ -33,8 +42,11 @@ RECORDS = (".json", ".jsonl", ".md")
 WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf", ".ckpt", ".npz", ".npy", ".onnx", ".h5")
 
 
-def publish(board: Board, folders: Iterable[RunFolder], target: Path) -> Path:
-    """The site at `target`. Raises `DefinitionError` rather than replace a folder that is not a prill site."""
+def publish(board: Board, folders: Iterable[RunFolder], target: Path, suite: Suite | None = None) -> Path:
+    """The site at `target`, with a record of each standing where the suite is given.
+
+    Raises `DefinitionError` rather than replace a folder that is not a prill site.
+    """
     folders = list(folders)
     target = target.absolute() if not target.is_symlink() else target.resolve()
     check(target, folders)
@@ -42,7 +54,8 @@ def publish(board: Board, folders: Iterable[RunFolder], target: Path) -> Path:
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     beside.mkdir()
     try:
-        build(board, folders, beside)
+        links = recorded(board, suite, folders, beside, target) if suite is not None else {}
+        build(board, folders, beside, links)
         swap(beside, target)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
@@ -77,14 +90,36 @@ def swap(beside: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def build(board: Board, folders: list[RunFolder], site: Path) -> None:
-    """The whole site into an empty folder. Runs of other suites are left out."""
+def recorded(board: Board, suite: Suite, folders: list[RunFolder], site: Path, before: Path) -> dict[str, str]:
+    """A record's bundle for each standing; entrant → its page. What the old site has is superseded or kept."""
+    started, runs, links = now(), by_id(folders), {}
+    nets = discreet.redactor((folder.spec() for folder in folders), os.environ)
+    for row in board.standings:
+        place = f"records/{row.entrant}"
+        old = earlier(before / place)
+        record, files = of_standing(board, suite, row.entrant, runs, started[:10], old, nets.redact)
+        seal(site / place, bundle(record, files, ["prill", "publish", board.suite], started))
+        links[row.entrant] = f"{place}/index.html"
+    return links
+
+
+def earlier(place: Path) -> ResultRecord | None:
+    """The record that the old site has there, if it can be read."""
+    try:
+        return read(place).record
+    except DefinitionError:
+        return None
+
+
+def build(board: Board, folders: list[RunFolder], site: Path, records: dict[str, str] | None = None) -> None:
+    """The whole site into a folder that has at most its records. Runs of other suites are left out."""
     runs: dict[str, Run] = {}
     stories: dict[str, Story] = {}
     steps: dict[str, list[Step]] = {}
     files: dict[str, list[Copy]] = {}
+    nets = discreet.redactor((folder.spec() for folder in folders), os.environ)
     for folder in folders:
-        run = folder.read()
+        run = discreet.value(folder.read(), nets)
         name = run.spec.id
         if run.spec.suite != board.suite:
             continue
@@ -92,10 +127,10 @@ def build(board: Board, folders: list[RunFolder], site: Path) -> None:
             raise DefinitionError(f"{folder.path}: the id {name!r} in its spec cannot be the name of a page")
         if name in runs:
             raise DefinitionError(f"{folder.path}: a second run folder with the id {name!r}; give each run once")
-        runs[name], steps[name] = run, read_steps(folder)
-        stories[name] = tell(run, folder.events(), steps[name])
-        files[name] = copies(folder, run, site / "runs" / name)
-    for path, text in render(board, runs, stories, steps, files, templates()).items():
+        runs[name], steps[name] = run, [discreet.value(step, nets) for step in read_steps(folder)]
+        stories[name] = tell(run, [discreet.value(event, nets) for event in folder.events()], steps[name])
+        files[name] = copies(folder, run, site / "runs" / name, nets)
+    for path, text in render(board, runs, stories, steps, files, templates(), records).items():
         write(site / path, text.encode(errors="backslashreplace"))
     mark = {"schema": "prill/site/1", "suite": board.suite, "suite_digest": board.suite_digest, "runs": sorted(runs)}
     write(site / MARKER, json.format(json.encode(mark), indent=1) + b"\n")
@@ -118,13 +153,13 @@ def read_steps(folder: RunFolder) -> list[Step]:
 # --- copies ---
 
 
-def copies(folder: RunFolder, run: Run, to: Path) -> list[Copy]:
+def copies(folder: RunFolder, run: Run, to: Path, nets: Redactor) -> list[Copy]:
     """Copies the records of a run and every file that a judge cites; says of each what is published, and why not."""
     to.mkdir(parents=True)
     ours = {path: None if path.endswith(RECORDS) else CAP for path in own_files(folder)}
     caps = ours | {path: CAP for path in cited(run) if path not in ours}
     taken: set[str] = {MANIFEST}
-    made = [copy for path, cap in caps.items() if (copy := copied(folder.path, path, to, taken, cap))]
+    made = [copy for path, cap in caps.items() if (copy := copied(folder.path, path, to, taken, cap, nets))]
     write(to / MANIFEST, json.format(json.encode(made), indent=1) + b"\n")
     return made
 
@@ -147,7 +182,7 @@ def cited(run: Run) -> Iterator[str]:
             yield from (citation.file for citation in finding.citations)
 
 
-def copied(home: Path, path: str, to: Path, taken: set[str], cap: int | None) -> Copy | None:
+def copied(home: Path, path: str, to: Path, taken: set[str], cap: int | None, nets: Redactor) -> Copy | None:
     """One file onto the site, up to a cap; `None` where there is no regular file of that path inside the run folder."""
     parts = PurePosixPath(path).parts
     try:
@@ -159,37 +194,21 @@ def copied(home: Path, path: str, to: Path, taken: set[str], cap: int | None) ->
         while name in taken:
             name += ".txt"
         weights = path.lower().endswith(WEIGHTS)
-        size, digest, kept, kept_digest = transfer(home / path, None if weights else to / name, 0 if weights else cap)
+        went = discreet.file(home / path, None if weights else to / name, 0 if weights else cap, nets)
     except (OSError, ValueError):  # a name that no file can have, or a file that went away or cannot be read
         return None
     taken.add(name)
-    why = "weights are not published" if weights else f"cut at {kept:,} of {size:,} bytes" if kept < size else ""
+    why = [f"cut at {went.kept:,} of {went.bytes:,} bytes"] if cap is not None and went.bytes > cap else []
+    why += [f"{went.replaced} secrets taken out"] if went.replaced else []
     return Copy(
         path=path,
-        bytes=size,
-        sha256=digest,
+        bytes=went.bytes,
+        sha256=went.sha256,
         published=None if weights else name,
-        kept=kept,
-        kept_sha256=None if weights else kept_digest,
-        why=why,
+        kept=went.kept,
+        kept_sha256=None if weights else went.kept_sha256,
+        why="weights are not published" if weights else "; ".join(why),
     )
-
-
-def transfer(source: Path, target: Path | None, cap: int | None) -> tuple[int, str, int, str]:
-    """Bytes and digest of the whole, and of the part up to `cap` that went to `target`. One reading for both."""
-    whole, part, size, kept = hashlib.sha256(), hashlib.sha256(), 0, 0
-    if target:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
-    with os.fdopen(descriptor, "rb") as opened, (target or Path(os.devnull)).open("wb") as out:
-        while block := opened.read(1 << 20):
-            whole.update(block)
-            size += len(block)
-            piece = block if cap is None else block[: max(0, cap - kept)]
-            part.update(piece)
-            kept += len(piece)
-            out.write(piece)
-    return size, whole.hexdigest(), kept, part.hexdigest()
 
 
 def write(target: Path, data: bytes) -> None:

@@ -27,23 +27,24 @@ ROOMS = {
     "0a": "__init__ errors outside",
     "0b": "spec",
     "0c": "record questions decisions",
-    "0d": "sockets standings evidence",
+    "0d": "sockets standings evidence reported",
     "1a": "plan budget prompt compare answers rows headless seeds classify verdicts wallet redact display opinions "
-    "style machine scoring",
+    "style machine scoring conduct",
     "1b": "score story chat contract",
     "1c": "pages scrutiny",
     "1d": "plugins outputs runtime hidden_tests",
     "1da": "processes",
     "1e": "folder items",
-    "1f": "catalog npm",
+    "1f": "catalog npm error_rates",
     "2a": "gateway overlap published checkpoint trajectory audit asking serving coderun",
+    "2aa": "dossier",
     "2b": "agents sandboxes schedulers engines graders judges importers",
-    "2c": "exam judge_model solving",
+    "2c": "exam judge_model solving discreet records",
     "2d": "inside inspect_tasks",
     "2e": "sitting",
     "3": "stages",
     "4": "run publish testing check progress tables arguments",
-    "4b": "by_hand",
+    "4b": "by_hand calibration",
     "5": "commands",
     "5b": "cli",
     "6": "__main__ smoke canned rehearsal",
@@ -52,7 +53,7 @@ FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split(
 PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")
 SHELVES = frozenset(ROOMS["2b"].split())
 DEEP = frozenset(ROOMS["2a"].split())
-ONE_THING = DEEP | {"answers", "redact", "rehearsal", "scoring", "smoke", "solving", "testing"}
+ONE_THING = DEEP | {"answers", "calibration", "conduct", "records", "redact", "rehearsal", "scoring", "smoke", "solving", "testing"}
 """Folders that are one thing: their files may import each other."""
 OUTSIDE = ("prill.tools", "prill.smoke.entrants")
 """Programs for the agent's box."""

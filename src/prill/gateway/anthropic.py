@@ -103,14 +103,14 @@ FIELDS = {
 
 
 def take(seen: Seen, data: dict[str, Any]) -> None:
-    """Later totals replace earlier ones, field by field; only a `message_delta` or a whole message is the last word."""
+    """Totals only grow, so of each field the highest counts; a `message_delta` or a whole message is the last word."""
     kind = data.get("type")
     message = data.get("message") if kind == "message_start" else data
     usage = message.get("usage") if isinstance(message, dict) else None
     if kind not in ("message_start", "message_delta", "message") or not isinstance(usage, dict):
         return
     told = {ours: found for theirs, ours in FIELDS.items() if (found := count(usage, theirs)) is not None}
-    raw = seen.raw = {**seen.raw, **told}
+    raw = seen.raw = {**seen.raw, **{name: max(number, seen.raw.get(name, 0)) for name, number in told.items()}}
     five, hour = raw.get("five", 0), raw.get("cache_write_1h", 0)
     total = raw.get("written", five + hour)
     most(seen.tools, "web_search", count(usage, "server_tool_use.web_search_requests"))

@@ -42,7 +42,7 @@ class Carrier:
             await asyncio.wait(self.tasks, timeout=seconds)
         for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, *self.door.writing, return_exceptions=True)
 
     async def handle(self, request: Request) -> Response:
         """One request of a client, from its head to the end of its reply."""
@@ -128,7 +128,8 @@ class Carrier:
             self.door.settle(visit, reading.end() if reading is not None else None, passed)
 
         try:
-            await self.door.on_disk(visit)
+            if visit.held is not None:
+                await visit.held
             stays = await told(response.prepare(visit.request))
             async for piece in reply.content.iter_any():
                 received += len(piece)

@@ -19,8 +19,16 @@ from prill.gateway.wire import (
     replies,
 )
 
-SAME_PRICE: dict[str, tuple[Any, ...]] = {"service_tier": ("auto", "default"), "models": (), "route": ()}
-"""`models` and `route` let a provider choose another model than the one that is priced."""
+SAME_PRICE: dict[str, tuple[Any, ...]] = {
+    "service_tier": ("auto", "default"),
+    "models": (),
+    "route": (),
+    "prediction": (),
+    "audio": (),
+    "modalities": (["text"],),
+}
+"""`models` and `route` let a provider choose another model than the one that is priced; a wrong prediction is billed
+beyond the limit of output; sound has prices of its own."""
 
 
 def asked(path: Mapping[str, str], body: dict[str, Any]) -> Asked:

@@ -30,6 +30,8 @@ from prill.outside import Price, Prices, Provider
 Request = Any
 """aiohttp's `BaseRequest`; it is not imported with this module, because it is heavy."""
 WIRES = {each.name: each for each in (anthropic.wire, responses.wire, chat.wire, gemini.wire)}
+GATHER_SECONDS = 0.001
+"""Between a hold and its fsync: the request goes out first."""
 NOTED = 1_000
 """Lines for calls without a price; after that only each so-many-th is written."""
 MOST_BODY = 64 << 20
@@ -61,7 +63,7 @@ class Visit:
     sent: int = 0
     host: str = ""
     settled: bool = False
-    held: asyncio.Future[None] | None = None
+    held: asyncio.Task[None] | None = None
     """Done once the hold is on disk."""
 
 
@@ -90,6 +92,8 @@ class Door:
     unpaid: int = 0
     """Calls that were refused or free so far."""
     under_way: set[str] = field(default_factory=set)
+    writing: set[asyncio.Task[None]] = field(default_factory=set)
+    """On their way to the disk."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def visit(self, request: Request) -> Visit:
@@ -103,7 +107,7 @@ class Door:
         """The body to send, once all is allowed and what it may cost is held.
 
         The hold is in the ledger's file before the call leaves, so it outlives this process; it is on disk before the
-        client sees a byte of the reply (`on_disk`), since that wait may pass while the provider works. Raises
+        client sees a byte of the reply (`Visit.held`), since that wait may pass while the provider works. Raises
         `Refused`, and `InfraError` once the disk has failed.
         """
         self._place(visit)
@@ -113,7 +117,9 @@ class Door:
         body = await self._body(visit)
         if visit.wire is not None:
             body = await self._buy(visit, visit.wire, body)
-            visit.held = asyncio.get_running_loop().run_in_executor(None, self.ledger.sync)
+            visit.held = asyncio.get_running_loop().create_task(self._to_disk())
+            self.writing.add(visit.held)
+            visit.held.add_done_callback(self.writing.discard)
         return body
 
     def _place(self, visit: Visit) -> None:
@@ -300,11 +306,12 @@ class Door:
             cut=cut,  # type: ignore[arg-type]
         )
 
-    async def on_disk(self, visit: Visit) -> None:
-        """Wait until a call's hold is on disk; where the disk fails, this call is the last."""
+    async def _to_disk(self) -> None:
+        """The holds of this moment, with one fsync once their requests are out; where the disk fails, no other call
+        is let out."""
+        await asyncio.sleep(GATHER_SECONDS)
         try:
-            if visit.held is not None:
-                await visit.held
+            await asyncio.get_running_loop().run_in_executor(None, self.ledger.sync)
         except InfraError as error:
             self.problem = self.broken = error
 

@@ -21,6 +21,8 @@ from prill.gateway.wire import (
 )
 
 CLIENT_TOOLS = ("functionDeclarations", "computerUse")
+SAME_KINDS = ("image/", "text/", "application/pdf", "application/json")
+"""Media whose tokens cost what text costs."""
 CONFIG = ("generationConfig", "generation_config")
 ERRORS = {
     400: "INVALID_ARGUMENT",
@@ -58,10 +60,14 @@ def asked(path: Mapping[str, str], body: dict[str, Any]) -> Asked:
     config = spelt(whole.get("generationConfig"))
     known_keys(config, "maxOutputTokens", "candidateCount")
     only(whole, {"serviceTier": ("standard",)})
+    only(config, {"responseModalities": (["TEXT"], ["text"])})
     parts = [part for content in objects(whole.get("contents")) for part in inner(content)]
     blobs = [spelt(part["inlineData"]) for part in parts if "inlineData" in part]
+    files = [spelt(part["fileData"]) for part in parts if "fileData" in part]
+    if any(not str(each.get("mimeType")).startswith(SAME_KINDS) for each in blobs + files):
+        raise Refused(403, "only pictures, texts and PDF may be sent: sound and film have prices that are not listed")
     pictures = [blob for blob in blobs if str(blob.get("mimeType")).startswith("image/")]
-    points = len(pictures) < len(blobs) or any("fileData" in part for part in parts)
+    points = len(pictures) < len(blobs) or bool(files)
     return Asked(
         model=path["model"],
         streamed=path["way"].startswith("stream"),

@@ -25,12 +25,12 @@ from prill.folder import RunFolder
 from prill.gateway.egress import Egress
 from prill.gateway.hub import HubFront
 from prill.gateway.hubpaths import denied_of
+from prill.gateway.keys import keys
 from prill.gateway.ledger import Ledger, text
 from prill.gateway.running import Gateway
 from prill.items import cache
 from prill.sockets import DOOR, EGRESS, HUB, Box, Command
 from prill.solving.place import DOORS, GIVEN
-from prill.solving.preflight import secret
 from prill.spec import RunSpec
 
 START_SECONDS = 30.0
@@ -108,7 +108,7 @@ def opened(
                 token=token,
                 ledger=run.ledger,
                 socket=folder / SOCKETS["model"][1],
-                secrets=lambda: secret(provider),
+                secrets=keys(provider),
                 upstream=upstream,
                 step=step,
             )

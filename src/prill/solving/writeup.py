@@ -16,9 +16,12 @@ from msgspec.structs import replace
 from prill.classify import Ending, Facts, classify
 from prill.folder import RunFolder
 from prill.gateway.ledger import Entry, entries
+from prill.gateway.prices import amounts
 from prill.record import Event, Outcome, Step
 from prill.sockets import Ended
 from prill.spec import RunSpec
+from prill.trajectory.reading import Parsed
+from prill.trajectory.reconcile import purchases, reconcile
 
 TAIL_BYTES = 20_000
 LATE_SECONDS = 900.0
@@ -28,8 +31,10 @@ STATUSES = {"api_overloaded": (500, 502, 503, 529), "api_rate_limit": (429,), "a
 FULL_BYTES = 256 << 20
 
 
-def outcome(run: RunFolder, spec: RunSpec, event: Event, steps: int, version: str | None) -> Outcome:
-    """How the hours ended, with what that rests on."""
+def outcome(
+    run: RunFolder, spec: RunSpec, event: Event, steps: int, version: str | None, told: Parsed | None
+) -> Outcome:
+    """How the hours ended, with what that rests on; `told` is what the agent's program said of itself."""
     detail = dict(event.detail)
     isolated, why = bool(detail.pop("isolated")), str(detail.pop("why", "itself"))
     programs, used = int(detail.pop("programs", 1)), float(detail.pop("used_seconds", detail["wall_seconds"]))
@@ -44,6 +49,7 @@ def outcome(run: RunFolder, spec: RunSpec, event: Event, steps: int, version: st
         log_tail=tail(run.stdout) + tail(run.stderr),
         has_model=(run.workspace / "final_model").is_dir(),
         stdout_bytes=run.stdout.stat().st_size if run.stdout.exists() else 0,
+        open_background_tasks=told.open_background_tasks if told else 0,
         memory_kills=int(ended.oom_killed),
     )
     ending = filled(run, spec) if why == "disk" else decided(why, ended, facts, money["refused"])
@@ -65,7 +71,7 @@ def outcome(run: RunFolder, spec: RunSpec, event: Event, steps: int, version: st
         tokens_out=money["tokens_out"],
         usd=money["usd"],
         spend_why=money["why"],
-        evidence={"program_exit_code": ended.exit_code, "stopped_by": why, **evidence},
+        evidence={"program_exit_code": ended.exit_code, "stopped_by": why, **evidence, **cost(run, spec, told)},
         programs=programs,
         resumed=resumed,
         agent_version=version,
@@ -139,6 +145,16 @@ def spent(rows: list[Entry]) -> dict[str, Any]:
         "usd": float(sum(Decimal(row.usd) for row in charges)),
         "why": f"{guessed} of {len(charges)} calls told no usage and were charged their whole hold" if guessed else "",
     }
+
+
+def cost(run: RunFolder, spec: RunSpec, told: Parsed | None) -> dict[str, Any]:
+    """What the model cost by the program, by the ledger and by the list of prices, and what lies between them."""
+    if told is None or spec.prices is None:
+        return {}
+    prices = {name: amounts(price.base) for name, price in spec.prices.models.items()}
+    rows = [msgspec.to_builtins(row) for row in entries(run.ledger)[0]]
+    found = reconcile(told, purchases(rows), prices, spec.entrant.model)
+    return {"cost_three_ways": msgspec.to_builtins(found)}
 
 
 def samples(file: Path) -> list[dict[str, Any]]:

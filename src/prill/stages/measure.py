@@ -117,7 +117,7 @@ def charge(run: RunFolder, purchase: str, spent: dict[str, Any]) -> None:
     """What a judge model cost into the run's ledger, beside the agent's wallet; once for each measurement."""
     usd = None if spent.get("usd") is None else Decimal(str(spent["usd"]))
     tokens = {kind: spent[name] for kind, name in (("input", "tokens_in"), ("output", "tokens_out")) if spent.get(name)}
-    with Ledger(run.ledger, None, beside=("judge",)) as ledger:
+    with Ledger(run.ledger, None) as ledger:
         if usd is None:
             why = f"{spent.get('replies')} replies; what they cost is not known: {spent.get('usd_why')}"
             ledger.note("free", kind="judge", model=spent.get("model"), why=why)

@@ -13,13 +13,8 @@ from prill.errors import InfraError
 from prill.folder import RunFolder, write_whole
 from prill.record import OURS
 from prill.solving import attach, place, writeup
-
-try:
-    from prill.trajectory.atif import document
-except ImportError:
-
-    def document(spec, steps, version):
-        return {"steps": []}
+from prill.trajectory.atif import document
+from prill.trajectory.reading import parse
 
 
 def done(run: RunFolder) -> bool:
@@ -37,9 +32,13 @@ def do(run: RunFolder, catalog: Catalog) -> None:
     agent = plugins.get("agents", spec.entrant.agent)
     with run.stdout.open("rb") as lines:
         steps = writeup.timed(list(agent.read(lines)), run.times)
+    told = None
+    if agent.package is not None:
+        with run.stdout.open("rb") as lines:
+            told = parse(spec.entrant.agent, lines)
     version = place.version(spec, agent)
-    write_whole(run.trajectory, msgspec.json.encode(document(spec, steps, version)))
-    outcome = writeup.outcome(run, spec, event, len(steps), version)
+    write_whole(run.trajectory, msgspec.json.encode(document(spec, steps, version, told)))
+    outcome = writeup.outcome(run, spec, event, len(steps), version, told)
     run.write(run.outcome_file, outcome)
     if outcome.ended in OURS:
         run.append("lost", "solve", why=outcome.why)
