@@ -9,7 +9,7 @@ SITE    ?= site
 WORKERS ?= 2
 WITH    := $(if $(SANDBOX),--sandbox $(SANDBOX))
 
-.PHONY: help demo test test-vllm kills real-models check coverage bench docs setup clean
+.PHONY: help demo programs test test-vllm kills real-models zoo check coverage bench docs setup clean
 
 help:           ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,8 +22,12 @@ demo: setup     ## run the whole smoke suite, print its standings and the path o
 	@$(BIN)/prill score smoke --runs $(RUNS) $(WITH)
 	@echo "site: $$($(BIN)/prill publish smoke --runs $(RUNS) --to $(SITE) $(WITH))"
 
-test: setup     ## all tests, whole runs on a CPU included
-	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+programs: setup ## the agents' own programs from npm into .cache/npm (1.1 GB, once); without npm their tests are skipped
+	@PRILL_CACHE=$(CURDIR)/.cache $(BIN)/prill agents install >/dev/null \
+	  || echo "make: the agents' programs are not all there; the tests that need them are skipped by name" >&2
+
+test: programs  ## all tests, whole runs on a CPU included
+	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder -rs
 
 test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
 	@bash tests/vllm_environment.sh
@@ -35,6 +39,9 @@ kills: setup    ## kill the runner at each event, a hundred times over, and coun
 real-models: setup ## real public models from packages, measured on real items; many minutes on a CPU
 	@$(BIN)/python tests/real_models.py
 	@$(BIN)/python tests/real_models.py --write
+
+zoo: setup      ## the lineage zoo: a family of small models trained here, minutes; writes docs/reference/zoo.md
+	@$(BIN)/python tests/zoo.py --write
 
 check: setup    ## ruff, mypy, house rules, definitions, coverage of the pure modules
 	@$(BIN)/ruff check src tests bench

@@ -49,8 +49,8 @@ if [ ! -e "$STAMP" ]; then
   say "installing $TORCH, then prill with its extras (minutes, the first time)"
   "$VENV/bin/python" -m pip install --quiet --upgrade pip 2>&1 | grep -v '^WARNING: Location' || true
   "$VENV/bin/python" -m pip install --quiet "$TORCH" 2>&1 | grep -v '^WARNING: Location' || true
-  "$VENV/bin/python" -m pip install --quiet --editable '.[cpu,train,eval,dev]' 2>&1 | grep -v '^WARNING: Location' || true
-  "$VENV/bin/python" -c 'import torch, transformers, trl, inspect_ai, msgspec' 2>/dev/null || stop "the installation did not finish; run '$VENV/bin/python -m pip install -e .[cpu,train,eval,dev]' to see why"
+  "$VENV/bin/python" -m pip install --quiet --editable '.[cpu,train,eval,scan,dev]' 2>&1 | grep -v '^WARNING: Location' || true
+  "$VENV/bin/python" -c 'import torch, transformers, trl, inspect_ai, msgspec' 2>/dev/null || stop "the installation did not finish; run '$VENV/bin/python -m pip install -e .[cpu,train,eval,scan,dev]' to see why"
   rm -f "$VENV"/.prill-*
   touch "$STAMP"
   say "ready"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from house.source import words
-from prill.gateway import prices
+from prill.gateway import prices, responses
 from prill.gateway.door import WIRES
 from prill.gateway.replies import Reading
 from prill.gateway.wire import Asked, Seen
@@ -190,3 +190,12 @@ def test_only_the_provider_s_own_tools_are_paid_for() -> None:
         read(RESPONSES, done + event({"type": "response.completed", "response": body})),
     ):
         assert seen.tools == {"web_search": 1} and prices.paid(PRICE, seen).usd is not None
+
+
+def test_a_providers_tool_is_found_wherever_it_is_offered() -> None:
+    """A search that an item of the input adds, or that stands in a name space, is counted as one of the request's."""
+    search, own = {"type": "web_search"}, {"type": "function", "name": "f"}
+    added = [{"type": "additional_tools", "tools": [own, {"type": "namespace", "name": "n", "tools": [own, search]}]}]
+    assert responses.server_tools({"input": added, "max_tool_calls": 3}) == {"web_search": 3}
+    assert responses.server_tools({"input": added[:0], "tools": [{"type": "namespace", "tools": [search]}]})
+    assert responses.server_tools({"input": [{"type": "additional_tools", "tools": [own]}]}) == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from prill import plugins
 from prill.catalog import KINDS, Catalog
 from prill.errors import PrillError
-from prill.folder import list_files, tree_digest
+from prill.folder import file_digest, list_files, tree_digest
 from prill.outside import Provider
 from prill.score import BROKEN, NO_SUBMISSION, OWN_RULES
 from prill.spec import BaseModel, Benchmark, Entrant, Suite
@@ -47,12 +47,18 @@ def of_one(catalog: Catalog, value: object) -> Iterator[str]:
             for place, pin in pins:
                 if place is not None and (found := tree_digest(list_files(catalog.asset(place)))) != pin:
                     yield f"models/{value.name}: {place} has digest {found}, but {pin} is pinned"
+            for print in value.fingerprints:
+                if (found := f"sha256:{file_digest(catalog.asset(print.path))}") != print.digest:
+                    yield f"models/{value.name}: {print.path} has digest {found}, but {print.digest} is pinned"
         case Entrant():
             yield from named(f"entrants/{value.name}", "agents", [value.agent])
             if value.program is not None:
                 catalog.asset(value.program)
             if value.provider is not None:
                 catalog.provider(value.provider)
+            there = value.agent in plugins.names("agents")
+            if there and plugins.get("agents", value.agent).package and not value.version:
+                yield f"entrants/{value.name}: agent {value.agent} comes from npm; version = … says which one is run"
         case Provider():
             if value.scenario is not None:
                 catalog.asset(value.scenario)

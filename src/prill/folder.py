@@ -60,6 +60,7 @@ class RunFolder:
     ledger = property(lambda self: self.path / "ledger.jsonl")
     egress = property(lambda self: self.path / "egress.jsonl")
     hub = property(lambda self: self.path / "hub.jsonl")
+    provider = property(lambda self: self.path / "provider.jsonl")
     solving = property(lambda self: self.path / ".solving")
 
     def scratch(self, stage: str, *, keep: bool = False) -> Path:

@@ -215,7 +215,7 @@ def forks() -> str | None:
         for _ in range(TOLD["processes"] + 8):
             pid = os.fork()
             if pid == 0:
-                time.sleep(20)
+                signal.pause()
                 os._exit(0)
             made.append(pid)
     except OSError:

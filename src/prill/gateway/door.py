@@ -23,7 +23,7 @@ from multidict import CIMultiDict
 
 from prill.errors import InfraError
 from prill.gateway import anthropic, chat, gemini, prices, responses
-from prill.gateway.ledger import Ledger, Passed, plain, text
+from prill.gateway.ledger import Kind, Ledger, Passed, plain, text
 from prill.gateway.wire import Asked, Refused, Seen, Wire, encoded, parsed
 from prill.outside import Price, Prices, Provider
 
@@ -81,6 +81,8 @@ class Door:
     step: Callable[[], int | None]
     tools: Collection[str] | None = None
     """The provider's own tools that may be used; `None`: all that have a price."""
+    kind: Kind = "model"
+    """What calls are in the ledger."""
     body_seconds: float = 120.0
     """For a request's body to come in."""
     queue_seconds: float = 60.0
@@ -199,11 +201,11 @@ class Door:
         until = time.monotonic() + self.queue_seconds
         while True:
             self.settled.clear()
-            cap = prices.fitting(self.ledger.room("model"), before, each, asked.replies, most)
+            cap = prices.fitting(self.ledger.room(self.kind), before, each, asked.replies, most)
             usd = before + each * asked.replies * (cap or 0)
             id = uuid4().hex
             if cap is not None and self.ledger.hold(
-                id, usd, kind="model", model=visit.model, step=self.step(), wait=False
+                id, usd, kind=self.kind, model=visit.model, step=self.step(), wait=False
             ):
                 visit.id = id
                 self.under_way.add(id)
@@ -288,8 +290,8 @@ class Door:
             return
         if self.unpaid > NOTED:
             why = f"{why} (call {self.unpaid} without a price; each {NOTED}th is written down)"
-        note = partial(self.ledger.note, action, usd=usd, model=visit.model, step=self.step(), why=why, passed=passed)
-        self._write(note)
+        told = {"kind": self.kind, "usd": usd, "model": visit.model, "step": self.step(), "why": why, "passed": passed}
+        self._write(partial(self.ledger.note, action, **told))
 
     def passed(self, visit: Visit, status: int, received: int = 0, cut: str = "") -> Passed:
         """How a call went."""

@@ -63,13 +63,24 @@ def server_tools(body: dict[str, Any]) -> dict[str, int]:
     """The provider's own tools → how often each may be used."""
     uses = limit(body, "max_tool_calls") or TOOL_USES
     found = {}
-    for tool in objects(body.get("tools")):
+    for tool in offered(body):
         name = str(tool.get("type"))
         where = tool.get("environment")
         ours = name == "shell" and (where is None or (isinstance(where, dict) and where.get("type") == "local"))
         ours = ours or (name == "tool_search" and tool.get("execution") == "client")
         if name not in CLIENT_TOOLS and not ours:
             found["web_search" if name in SEARCHES else name] = uses
+    return found
+
+
+def offered(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Every tool of a request: its own, those that an item of the input adds, and those in their name spaces."""
+    found = [*objects(body.get("tools"))]
+    for item in objects(body.get("input")):
+        if item.get("type") == "additional_tools":
+            found += objects(item.get("tools"))
+    for tool in found:  # which grows while it is gone through
+        found += objects(tool.get("tools"))
     return found
 
 

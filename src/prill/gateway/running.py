@@ -34,9 +34,9 @@ class Gateway(Background):
     """The door of one run, and its ledger, which others (judges, tools, rented machines) may use from other threads.
 
     `socket` is where the door listens; `upstream` takes the place of the provider's `url`; `secrets` gives the key at
-    this moment, `step` the trajectory's step. `beside`: see `Ledger`; `tools`: see `Door`. Raises `InfraError` where
-    it cannot start, `DefinitionError` for a list that cannot be reckoned by; `problem` is why the ledger could not be
-    written, if so.
+    this moment, `step` the trajectory's step. `beside`: see `Ledger`; `tools` and `kind`: see `Door`. Raises
+    `InfraError` where it cannot start, `DefinitionError` for a list that cannot be reckoned by; `problem` is why the
+    ledger could not be written, if so.
     """
 
     ledger: Ledger
@@ -55,6 +55,7 @@ class Gateway(Background):
         step: Callable[[], int | None] = lambda: None,
         beside: Collection[Kind] = (),
         tools: Collection[str] | None = None,
+        kind: Kind = "model",
         patience_seconds: float = 600.0,
         drain_seconds: float = 30.0,
     ) -> None:
@@ -71,6 +72,7 @@ class Gateway(Background):
             upstream=upstream or (provider.url if provider else ""),
             step=step,
             tools=tools,
+            kind=kind,
         )
         self._last = ExitStack()
 

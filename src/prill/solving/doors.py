@@ -139,8 +139,7 @@ def opened(
 def rehearsed(run: RunFolder, scenario: Path) -> Iterator[str]:
     """A scripted provider that plays a scenario on this machine: its root while the context lasts."""
     said = run.solving / "provider.txt"
-    truth = run.path / "provider.jsonl"
-    argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--truth", str(truth)]
+    argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--truth", str(run.provider)]
     with said.open("wb") as out:
         program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     try:
