@@ -15,10 +15,12 @@ import msgspec
 
 from prill.chat import with_examples
 from prill.errors import DefinitionError, oneof
-from prill.questions import Audit, FactSet, Naming
 from prill.items import cache, examples, load, write_items
 from prill.items import read_items as read_items
 from prill.outside import HostPolicy, Prices, Provider
+from prill.panels import Panel
+from prill.questions import Audit, FactSet, Naming
+from prill.reported import Comparison
 from prill.scoring.tally import weight_fault
 from prill.sockets import Item
 from prill.spec import BaseModel, Benchmark, Changes, Entrant, Prompt, ReferenceSet, Suite, TemplateSet
@@ -34,10 +36,12 @@ KINDS: dict[str, Any] = {
     "namings": Naming,
     "facts": FactSet,
     "audits": Audit,
+    "comparisons": Comparison,
     "templates": TemplateSet,
     "providers": Provider,
     "prices": Prices,
     "hosts": HostPolicy,
+    "panels": Panel,
 }
 T = TypeVar("T")
 
@@ -109,6 +113,10 @@ class Catalog:
         """The policy for hosts of that name."""
         return self._get("hosts", name, HostPolicy)
 
+    def panel(self, name: str) -> Panel:
+        """The panel of that name."""
+        return self._get("panels", name, Panel)
+
     def template(self, name: str) -> TemplateSet:
         """The set of chat templates of that name."""
         return self._get("templates", name, TemplateSet)
@@ -124,6 +132,10 @@ class Catalog:
     def audit(self, name: str) -> Audit:
         """The audit of that name."""
         return self._get("audits", name, Audit)
+
+    def comparison(self, name: str) -> Comparison:
+        """The rules of comparing of that name."""
+        return self._get("comparisons", name, Comparison)
 
     def _whole(self, suite: Suite) -> Suite:
         """A suite with what its sets hold, once its names lead somewhere and its weights can be used."""
@@ -215,7 +227,7 @@ class Catalog:
 
 def outside(suite: Suite) -> dict[str, tuple[str, ...]]:
     """Kind → the single definitions that a suite names."""
-    singles = {"prompts": suite.prompt, "prices": suite.prices, "hosts": suite.hosts}
+    singles = {"prompts": suite.prompt, "prices": suite.prices, "hosts": suite.hosts, "panels": suite.panel}
     return {kind: (name,) for kind, name in singles.items() if name} | {
         "references": tuple(suite.reference_sets),
         "templates": tuple(suite.template_sets),

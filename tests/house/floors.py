@@ -10,7 +10,7 @@ same letter do not import each other.
     2b     shelves: one file, one plug-in; imported by nobody, found by name
     2c     a benchmark put to an endpoint, a question to a judge model
     2d     what runs of ours inside a box, or inside another program
-    2e     benchmarks put to a model folder
+    2e     benchmarks put to a model folder; above them the self-check
     3      stages
     4      whole runs, and what the command line shows of them
     4b     what is measured by hand
@@ -25,23 +25,26 @@ from house.source import words
 
 ROOMS = {
     "0a": "__init__ errors outside",
-    "0b": "spec",
+    "0b": "spec panels",
     "0c": "record questions decisions",
     "0d": "sockets standings evidence reported",
     "1a": "plan budget prompt compare answers rows headless seeds classify verdicts wallet redact display opinions "
-    "style machine scoring conduct",
+    "style machine signatures scoring conduct",
     "1b": "score story chat contract",
-    "1c": "pages scrutiny",
-    "1d": "plugins outputs runtime hidden_tests",
+    "1c": "pages scrutiny gates",
+    "1d": "plugins outputs runtime hidden_tests copying",
     "1da": "processes",
     "1e": "folder items",
     "1f": "catalog npm error_rates",
     "2a": "gateway overlap published checkpoint trajectory audit asking serving coderun",
     "2aa": "dossier",
+    "2ab": "panel",
     "2b": "agents sandboxes schedulers engines graders judges importers",
     "2c": "exam judge_model solving discreet records",
+    "2ca": "seating",
     "2d": "inside inspect_tasks",
     "2e": "sitting",
+    "2ea": "selfcheck",
     "3": "stages",
     "4": "run publish testing check progress tables arguments",
     "4b": "by_hand calibration",
@@ -53,7 +56,7 @@ FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split(
 PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")
 SHELVES = frozenset(ROOMS["2b"].split())
 DEEP = frozenset(ROOMS["2a"].split())
-ONE_THING = DEEP | {"answers", "calibration", "conduct", "records", "redact", "rehearsal", "scoring", "smoke", "solving", "testing"}
+ONE_THING = DEEP | {"answers", "calibration", "conduct", "panel", "records", "redact", "rehearsal", "scoring", "smoke", "solving", "testing"}
 """Folders that are one thing: their files may import each other."""
 OUTSIDE = ("prill.tools", "prill.smoke.entrants")
 """Programs for the agent's box."""
