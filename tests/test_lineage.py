@@ -11,11 +11,13 @@ from msgspec.structs import replace
 
 import samples
 from families import BASE, COMMON, DELTA, HONEST, INSTRUCT, SHAPES, Tensors, add, draw, save
-from prill.checkpoint import controls, lineage
+from prill.checkpoint import lineage, rule
 from prill.checkpoint.distances import directions
-from prill.checkpoint.lineage import Likeness, Measured, compare, decide
-from prill.checkpoint.values import WHOLE, bfloat_bits, fold, pick, widen
-from prill.errors import DefinitionError, InfraError
+from prill.checkpoint.lineage import Likeness, Measured, compare, references
+from prill.checkpoint.rule import decide
+from prill.checkpoint.table import figures
+from prill.checkpoint.values import WHOLE, Plan, bfloat_bits, fold, pick, widen
+from prill.errors import InfraError
 from prill.folder import file_digest, list_files
 from prill.judges.lineage import plugin
 from prill.record import File
@@ -30,9 +32,9 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Measured]:
     base, instruct = save(top / "base", BASE), save(top / "instruct", INSTRUCT)
     count = iter(range(1000))
 
-    def measured(tensors: Tensors, dtype: str = "BF16", **options: Any) -> Measured:
+    def measured(tensors: Tensors, dtype: str = "BF16", absent: tuple[str, ...] = (), **options: Any) -> Measured:
         submission = save(top / str(next(count)), tensors, dtype)
-        return compare(submission, base, {"chat": instruct}, seed=7, **options)
+        return compare(submission, references(base, {"chat": instruct}, seed=7, **options), absent=absent)
 
     return measured
 
@@ -48,8 +50,8 @@ def noised(share: float) -> Tensors:
 def test_an_honest_fine_tune_descends_from_the_base(family: Family) -> None:
     """A run that shares the common directions of training with the sibling is said to descend from the base."""
     verdict = decide(family(HONEST))
-    assert verdict.word == "descends from base" and verdict.sibling is None
-    assert 0.02 < lineage.figures(family(HONEST))["siblings"]["chat"]["alpha"] < lineage.ORDINARY
+    assert verdict.word == "descends from base" and verdict.of is None
+    assert 0.02 < figures(family(HONEST))["siblings"]["chat"]["alpha"] < rule.ORDINARY
 
 
 @pytest.mark.parametrize("dtype", ["BF16", "F32"])
@@ -62,18 +64,18 @@ def test_a_copy_of_the_base_is_named(family: Family, dtype: str) -> None:
 def test_a_copy_of_the_sibling_is_found(family: Family, dtype: str) -> None:
     """The sibling's weights are from the sibling in any dtype that holds them."""
     verdict = decide(family(INSTRUCT, dtype))
-    assert (verdict.word, verdict.sibling, verdict.share) == ("from instruct sibling", "chat", 1.0)
+    assert (verdict.word, verdict.of, verdict.share) == ("copy of instruct", "chat", 1.0)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.05])
 def test_noise_does_not_hide_the_sibling(family: Family, share: float) -> None:
     """The sibling with noise on every weight is from the sibling."""
-    assert decide(family(noised(share))).word == "from instruct sibling"
+    assert decide(family(noised(share))).word == "from instruct"
 
 
 def test_further_training_does_not_hide_the_sibling(family: Family) -> None:
     """The sibling trained on is from the sibling."""
-    assert decide(family(add((1, INSTRUCT), (0.3, COMMON), (1, draw(5, 0.001))))).word == "from instruct sibling"
+    assert decide(family(add((1, INSTRUCT), (0.3, COMMON), (1, draw(5, 0.001))))).word == "from instruct"
 
 
 def test_rounding_to_four_bits_does_not_hide_the_sibling(family: Family) -> None:
@@ -86,7 +88,7 @@ def test_rounding_to_four_bits_does_not_hide_the_sibling(family: Family) -> None
             found[name] = (np.round(values / step) * step).astype(np.float32)
         return found
 
-    assert decide(family(rough(INSTRUCT))).word == "from instruct sibling"
+    assert decide(family(rough(INSTRUCT))).word == "from instruct"
     assert decide(family(rough(BASE))).word == "descends from base"
 
 
@@ -94,14 +96,15 @@ def test_rounding_to_four_bits_does_not_hide_the_sibling(family: Family) -> None
 def test_a_merge_is_found_with_its_share(family: Family, share: float) -> None:
     """A weighted sum of base and sibling contains the sibling, with the weight as the share."""
     verdict = decide(family(add((1, BASE), (share, DELTA))))
-    assert verdict.word == "contains" and verdict.share == pytest.approx(share, abs=0.01)
+    assert verdict.word == "contains instruct" and verdict.share == pytest.approx(share, abs=0.01)
 
 
 def test_single_tensors_of_the_sibling_are_found(family: Family) -> None:
     """A base with a few of the sibling's tensors contains the sibling, although the median tensor is the base's."""
     mixed = {name: (INSTRUCT if "layers.1." in name else BASE)[name] for name in SHAPES}
     verdict = decide(family(mixed))
-    assert verdict.word == "contains" and verdict.share == pytest.approx(3 * 96 * 64 / (12 * 96 * 64 + 200 * 64))
+    assert verdict.word == "contains instruct"
+    assert verdict.share == pytest.approx(3 * 96 * 64 / (12 * 96 * 64 + 200 * 64))
 
 
 def test_another_model_fails_closed(family: Family) -> None:
@@ -137,7 +140,7 @@ def test_values_that_are_no_numbers_fail_closed(family: Family) -> None:
     broken = {name: np.full_like(values, np.nan) for name, values in BASE.items()}
     measured = family(broken)
     assert decide(measured).word == "not shown to descend"
-    assert "NaN" not in json.dumps(lineage.figures(measured), allow_nan=True)
+    assert "NaN" not in json.dumps(figures(measured), allow_nan=True)
 
 
 def test_what_cannot_be_read_is_left_to_a_person(family: Family) -> None:
@@ -149,8 +152,8 @@ def test_what_cannot_be_read_is_left_to_a_person(family: Family) -> None:
 
 def test_an_absent_sibling_is_never_innocence(family: Family) -> None:
     """Where a known sibling is not at hand, an honest run is for review and a copy of the base is not."""
-    assert decide(family(HONEST, absent=["other"])).word == "review"
-    assert decide(family(BASE, absent=["other"])).word == "copy of base"
+    assert decide(family(HONEST, absent=("other",))).word == "review"
+    assert decide(family(BASE, absent=("other",))).word == "copy of base"
 
 
 def test_a_reference_that_cannot_be_read_is_ours(tmp_path: Path) -> None:
@@ -158,9 +161,9 @@ def test_a_reference_that_cannot_be_read_is_ours(tmp_path: Path) -> None:
     good = save(tmp_path / "good", BASE)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InfraError, match="not readable as a model"):
-        compare(good, tmp_path / "empty", {})
+        references(tmp_path / "empty", {})
     with pytest.raises(InfraError):
-        compare(good, good, {"chat": tmp_path / "empty"})
+        references(good, {"chat": tmp_path / "empty"})
 
 
 def like(alphas: list[float], **changes: Any) -> Measured:
@@ -169,9 +172,8 @@ def like(alphas: list[float], **changes: Any) -> Measured:
     settings |= changes
     partial = settings.pop("partial", None)
     rows = tuple(lineage.ToSibling(tensor=str(i), count=10, alpha=a, **settings) for i, a in enumerate(alphas))
-    based = tuple(
-        lineage.ToBase(tensor=str(i), count=10, seen=10, cosine=0.95, move=0.1, equal=0.01) for i in range(len(alphas))
-    )
+    near = {"count": 10, "seen": 10, "cosine": 0.95, "move": 0.1, "size": 1.0, "equal": 0.01}
+    based = tuple(lineage.ToBase(tensor=str(i), **near) for i in range(len(alphas)))
     parts = None if partial is None else {str(i): part for i, part in enumerate(partial)}
     return Measured(rows=based, likenesses=(Likeness(name="chat", rows=rows, partial=parts),), missing=(), extra=())
 
@@ -184,13 +186,13 @@ def like(alphas: list[float], **changes: Any) -> Measured:
         (like([-0.3, -0.4, -0.35, -0.5]), "review"),
         (like([0.9, 0.93, 0.92, 0.95], cosine_residual=0.88, equal=0.03), "review"),
         (like([1.1, 1.16, 1.2, 1.3], cosine_residual=0.78), "review"),
-        (like([1.0, 1.02, 1.03, 1.05], cosine_residual=0.96), "from instruct sibling"),
-        (like([1.0, 1.02, 1.05, 1.05], equal=0.2), "from instruct sibling"),
+        (like([1.0, 1.02, 1.03, 1.05], cosine_residual=0.96), "from instruct"),
+        (like([1.0, 1.02, 1.05, 1.05], equal=0.2), "from instruct"),
         (like([1.0, 1.02, 1.05, 1.05]), "review"),
         (like([0.9, 0.93, 0.92, 0.95], partial=[0.05, 0.09, 0.05, 0.1]), "descends from base"),
         (like([0.9, 0.93, 0.92, 0.95], partial=[0.3, 0.2, 0.25, 0.3]), "review"),
-        (like([0.9, 0.93, 0.92, 0.95], partial=[0.9, 1.0, 0.9, 1.0]), "from instruct sibling"),
-        (like([0.1, 0.12, 0.09, 0.1], partial=[0.05, 0.051, 0.05, 0.052]), "contains"),
+        (like([0.9, 0.93, 0.92, 0.95], partial=[0.9, 1.0, 0.9, 1.0]), "from instruct"),
+        (like([0.1, 0.12, 0.09, 0.1], partial=[0.05, 0.051, 0.05, 0.052]), "contains instruct"),
         (like([0.1, 0.12, 0.09, 0.1], partial=[0.05, 0.01, 0.09, 0.2]), "descends from base"),
         (like([0.1, 0.12, 0.09, 0.1], partial=[0.01, 0.01, 0.01, 0.01]), "descends from base"),
     ],
@@ -200,44 +202,14 @@ def test_the_rule_follows_its_table(measured: Measured, word: str) -> None:
     assert decide(measured).word == word
 
 
-def test_controls_tell_a_small_merge_from_common_training(family: Family, tmp_path: Path) -> None:
-    """Beside stored controls a 5 % merge on top of training contains the sibling; the run without it does not."""
-    base, instruct = save(tmp_path / "base", BASE), save(tmp_path / "instruct", INSTRUCT)
-    kept = []
-    for i in range(4):
-        run = add((1, BASE), (0.5 + 0.1 * i, COMMON), (1, draw(20 + i, 0.001)))
-        control = controls.deltas(f"control-{i}", save(tmp_path / str(i), run), base)
-        controls.write(tmp_path / f"{i}.safetensors", control)
-        kept.append(controls.read_deltas(tmp_path / f"{i}.safetensors"))
-    merged = add((1, HONEST), (0.05, DELTA))
-    assert decide(family(HONEST, controls=kept)).word == "descends from base"
-    assert decide(family(merged)).word == "descends from base"
-    verdict = decide(family(merged, controls=kept))
-    assert verdict.word == "contains" and verdict.share == pytest.approx(0.05, abs=0.02)
-    assert decide(family(INSTRUCT, controls=kept)).word == "from instruct sibling"
-    own = controls.partials(controls.deltas("i", instruct, base), controls.deltas("i", instruct, base), kept)
-    assert min(own.values()) == pytest.approx(1.0)
-
-
-def test_deltas_sampled_elsewhere_are_refused(tmp_path: Path) -> None:
-    """A file of deltas without our seed, or a damaged one, is a `DefinitionError` that says to write it again."""
-    file = tmp_path / "x.safetensors"
-    controls.write(file, controls.Deltas(name="x", tensors={"a": np.ones((2, 3), np.float32)}))
-    data = file.read_bytes()
-    for wrong in (data.replace(b'"seed": "0"', b'"seed": "1"'), data[:-1]):
-        file.write_bytes(wrong)
-        with pytest.raises(DefinitionError, match="again"):
-            controls.read_deltas(file)
-
-
 def test_large_tensors_are_sampled_by_the_seed() -> None:
     """A large tensor is read at places that the seed and its name decide, and a small one whole."""
     rows, columns = 4096, 1024
-    first, same, other = (pick("a", rows, columns, seed) for seed in (1, 1, 2))
+    first, same, other = (pick("a", rows, columns, Plan(seed=seed)) for seed in (1, 1, 2))
     assert len(first.rows) * len(first.columns) < WHOLE
     assert (first.rows == same.rows).all() and not (first.rows == other.rows).all()
     assert first.rows.max() < rows and first.columns.max() < columns
-    assert len(pick("a", 512, 512, 1).rows) == 512
+    assert len(pick("a", 512, 512, Plan(seed=1)).rows) == 512
 
 
 def test_leading_directions_are_those_of_the_whole_decomposition() -> None:
@@ -275,8 +247,8 @@ def evidence(tmp_path: Path, submitted: Tensors | None) -> Evidence:
     [
         (HONEST, "kept", "descends from base"),
         (BASE, "kept", "copy of base"),
-        (INSTRUCT, "broken", "from instruct sibling"),
-        (add((1, BASE), (0.5, DELTA)), "broken", "contains"),
+        (INSTRUCT, "broken", "copy of instruct"),
+        (add((1, BASE), (0.5, DELTA)), "broken", "contains instruct"),
         (draw(77, 0.05), "broken", "not shown to descend"),
     ],
 )

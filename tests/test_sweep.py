@@ -9,7 +9,8 @@ from msgspec.structs import astuple
 
 from families import BASE, HONEST, INSTRUCT, bits, draw, save
 from prill.checkpoint import sweep
-from prill.checkpoint.lineage import compare, decide
+from prill.checkpoint.lineage import compare, references
+from prill.checkpoint.rule import decide
 from prill.checkpoint.values import widen
 from prill.folder import file_digest
 
@@ -38,7 +39,8 @@ def test_the_sweep_and_the_sample_agree(tmp_path: Path, dtype: str) -> None:
     base, chat = save(tmp_path / "base", BASE), save(tmp_path / "chat", INSTRUCT)
     for number, tensors in enumerate((HONEST, INSTRUCT, BASE, draw(77, 0.05))):
         folder = save(tmp_path / str(number), tensors, dtype)
-        sampled, swept = (compare(folder, base, {"chat": chat}, whole=whole) for whole in (False, True))
+        against = references(base, {"chat": chat})
+        sampled, swept = (compare(folder, against, whole=whole) for whole in (False, True))
         assert swept.digests and [row.seen for row in swept.rows] == [row.count for row in swept.rows]
         for one, two in ((sampled.rows, swept.rows), (sampled.likenesses[0].rows, swept.likenesses[0].rows)):
             for row, other in zip(one, two, strict=True):
@@ -51,9 +53,10 @@ def test_files_are_swept_in_pieces_and_hashed_whole(tmp_path: Path, monkeypatch:
     longer = np.concatenate([HONEST["model.embed_tokens.weight"], np.ones((9, 64), np.float32)])
     tensors = HONEST | {"model.embed_tokens.weight": longer, "extra.weight": np.ones((3, 5), np.float32)}
     folder, base = save(tmp_path / "s", tensors), save(tmp_path / "b", BASE)
-    whole = compare(folder, base, {"chat": save(tmp_path / "i", INSTRUCT)}, whole=True)
+    against = references(base, {"chat": save(tmp_path / "i", INSTRUCT)})
+    whole = compare(folder, against, whole=True)
     monkeypatch.setattr(sweep, "CHUNK", 4097)
-    again = compare(folder, base, {"chat": tmp_path / "i"}, whole=True)
+    again = compare(folder, against, whole=True)
     assert again.digests == whole.digests == {"model.safetensors": file_digest(folder / "model.safetensors")}
     for row, other in zip(again.rows, whole.rows, strict=True):
         assert (row.equal, row.seen) == (other.equal, other.seen)

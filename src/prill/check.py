@@ -8,7 +8,9 @@ from prill.catalog import KINDS, Catalog
 from prill.errors import PrillError
 from prill.folder import file_digest, list_files, tree_digest
 from prill.outside import Provider
+from prill.panels import Panel
 from prill.score import BROKEN, NO_SUBMISSION, OWN_RULES
+from prill.signatures import key_of
 from prill.spec import BaseModel, Benchmark, Entrant, Suite
 
 PUBLISHED = {"general"}
@@ -59,11 +61,24 @@ def of_one(catalog: Catalog, value: object) -> Iterator[str]:
             there = value.agent in plugins.names("agents")
             if there and plugins.get("agents", value.agent).package and not value.version:
                 yield f"entrants/{value.name}: agent {value.agent} comes from npm; version = … says which one is run"
+        case Panel():
+            yield from of_panel(catalog, value)
         case Provider():
             if value.scenario is not None:
                 catalog.asset(value.scenario)
             elif not value.url:
                 yield f"providers/{value.name}: neither a url nor a scenario says who answers"
+
+
+def of_panel(catalog: Catalog, panel: Panel) -> Iterator[str]:
+    """Faults of a panel: who answers, by which prices, as which agent."""
+    place = f"panels/{panel.name}"
+    if panel.agent is not None:
+        yield from named(place, "agents", [panel.agent])
+    elif panel.wire not in catalog.provider(panel.provider).wires:
+        yield f"{place}: provider {panel.provider} has no wire {panel.wire!r}"
+    if panel.model not in catalog.prices(panel.prices).models:
+        yield f"{place}: prices/{panel.prices} has no model {panel.model!r}; what has no price may not be asked"
 
 
 def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
@@ -93,6 +108,15 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
         if judge in plugins.names("judges")
         for rule in plugins.get("judges", judge).rules
     }
+    if suite.panel is not None:
+        judged |= set(catalog.panel(suite.panel).rules)
+    if (suite.panel is not None) != ("panel" in suite.judges):
+        yield f"{place}: judge `panel` and a panel go together; name both, or neither"
+    yield from (
+        f"{place}: signers: {who!r} has no public ed25519 key (the middle line of its PEM file)"
+        for who, line in suite.signers.items()
+        if key_of(line) is None
+    )
     known = judged | set(suite.verdicts) | {NO_SUBMISSION, BROKEN}
     yield from (
         f"{place}: policy for {rule!r}, of which no judge speaks (known: {', '.join(sorted(known))})"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from prill.panels import Panel
 from prill.record import Contract, Finding, Judged, Mark, Reply, Run, Step
 from prill.spec import BaseModel, Entrant
 
@@ -286,6 +287,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     """Benchmark name → its items, JSON lines."""
     base: Path
     siblings: Mapping[str, Path]
+    fingerprints: Mapping[str, Path] = {}
+    """Path in the base model's definition → the file."""
 
 
 class Judge(Protocol):
@@ -294,3 +297,12 @@ class Judge(Protocol):
     rules: tuple[str, ...]
 
     def __call__(self, evidence: Evidence) -> list[Finding]: ...
+
+
+class AskingJudge(Protocol):
+    """A judge that asks a panel's models. `asks` tells it from a `Judge`, which has no such field."""
+
+    rules: tuple[str, ...]
+    asks: bool
+
+    def __call__(self, evidence: Evidence, panel: Panel, ask: Ask) -> list[Finding]: ...

@@ -324,6 +324,10 @@ class Suite(Frozen, frozen=True, kw_only=True):
     """List of prices that the wallet reckons by; needed where an entrant has a provider."""
     hosts: str | None = None
     """Policy for the hosts that a box may reach; `None`: none but the gateway."""
+    panel: str | None = None
+    """What judge `panel` asks, of panels/."""
+    signers: dict[str, str] = {}
+    """Who may overrule judges → their public ed25519 key, the middle line of its PEM file."""
     verdicts: tuple[str, ...] = ()
     """Rules on which some judge must have spoken, whoever it was; a run without such a verdict is held."""
     references: tuple[Reference, ...] = ()
@@ -376,5 +380,7 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     provider: Provider | None = None
     prices: Prices | None = None
     hosts: HostPolicy | None = None
+    panel: str | None = None
+    """What judge `panel` asks first; judging can be repeated under another, and each judgement keeps its own."""
     origin: Origin | None = None
     """`None` for a run that prill made."""

@@ -28,9 +28,10 @@ ROOMS = {
     "0b": "spec panels",
     "0c": "record questions decisions",
     "0d": "sockets standings evidence reported",
+    "1": "signatures",
     "1a": "plan budget prompt compare answers rows headless seeds classify verdicts wallet redact display opinions "
-    "style machine signatures scoring conduct",
-    "1b": "score story chat contract",
+    "style machine scoring conduct",
+    "1b": "score story chat contract slips",
     "1c": "pages scrutiny gates",
     "1d": "plugins outputs runtime hidden_tests copying",
     "1da": "processes",

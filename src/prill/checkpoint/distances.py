@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 LEADING = 8
 """Singular directions of I - B that are taken out for the residual: training on similar data shares the strongest."""
 OVERSAMPLED = 8
+STUDIED = 1 << 14
+"""Elements, in whole rows, that directions are looked for in and the residual is taken over."""
 ENOUGH = 8192
 NOTHING = 1e-12
+MOST = 1e6
+"""Of a ratio that is told."""
 
 
 class ToBase(Record, frozen=True, kw_only=True):
@@ -31,6 +35,8 @@ class ToBase(Record, frozen=True, kw_only=True):
     """cos(S, B), elementwise; 0 where either is all zeros and the other is not."""
     move: float
     """|S - B| / |B|."""
+    size: float
+    """|S| / |B|."""
     equal: float
     """Share of elements whose BF16 bits are equal."""
 
@@ -56,17 +62,21 @@ class ToSibling(Record, frozen=True, kw_only=True):
 
 
 def to_base(tensor: str, count: int, s: "NDArray[Any]", b: "NDArray[Any]", equal: float) -> ToBase:
-    """Measure S against B. What is not finite in S counts as zero there."""
-    import numpy as np
-
+    """Measure S against B. Both must be finite."""
     norm = length(b)
-    if not np.isfinite(length(s)):
-        s = np.nan_to_num(s, nan=0.0, posinf=0.0, neginf=0.0)
     cosine = inner(s, b) / max(length(s) * norm, NOTHING)
+    move, size = length(s - b) / max(norm, NOTHING), length(s) / max(norm, NOTHING)
     if norm <= NOTHING and length(s) <= NOTHING:
-        cosine = 1.0
-    move = length(s - b) / max(norm, NOTHING)
-    return ToBase(tensor=tensor, count=count, seen=s.size, cosine=cosine, move=min(move, 1e6), equal=equal)
+        cosine, size = 1.0, 1.0
+    return ToBase(
+        tensor=tensor,
+        count=count,
+        seen=s.size,
+        cosine=cosine,
+        move=min(move, MOST),
+        size=min(size, MOST),
+        equal=equal,
+    )
 
 
 def to_sibling(
@@ -76,9 +86,11 @@ def to_sibling(
     energy = inner(known, known)
     if energy <= NOTHING:
         return None
-    left, leading, right = directions(known)
-    residual = known - (left * leading) @ right
-    rest = moved - left @ (left.T @ moved)
+    step = max(1, known.size // STUDIED)
+    some, ours = known[::step], moved[::step]
+    left, leading, right = directions(some)
+    residual = some - (left * leading) @ right
+    rest = ours - left @ (left.T @ ours)
     rest = rest - (rest @ right.T) @ right
     remaining = inner(residual, residual)
     along = inner(rest, residual)
@@ -87,7 +99,7 @@ def to_sibling(
         count=count,
         alpha=inner(moved, known) / energy,
         cosine=inner(moved, known) / max(length(moved) * energy**0.5, NOTHING),
-        alpha_residual=along / remaining if remaining > NOTHING * energy else 0.0,
+        alpha_residual=along / remaining if remaining > NOTHING * inner(some, some) else 0.0,
         cosine_residual=along / max(length(rest) * remaining**0.5, NOTHING),
         signs=signs(moved, known),
         equal=equal,
@@ -118,7 +130,7 @@ def directions(matrix: "NDArray[Any]") -> "tuple[NDArray[Any], NDArray[Any], NDA
     start = np.random.default_rng(0).standard_normal((matrix.shape[1], width), dtype=np.float32)
     basis = np.linalg.qr(matrix @ start)[0]
     for _ in range(2):
-        basis = np.linalg.qr(matrix @ np.linalg.qr(matrix.T @ basis)[0])[0]
+        basis = np.linalg.qr(matrix @ (matrix.T @ basis))[0]
     left, values, right = np.linalg.svd(basis.T @ matrix, full_matrices=False)
     keep = min(LEADING, max(1, min(matrix.shape) // 4))  # of a thin matrix, something must be left over
     return (basis @ left)[:, :keep], values[:keep], right[:keep]

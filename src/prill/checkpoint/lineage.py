@@ -1,65 +1,57 @@
-"""What a submission's weights descend from: the base model, a known sibling of it, or neither.
+"""How a submission's weights lie to the base model, to its known siblings and to control runs: the measuring.
 
-`compare` reads three checkpoints and measures; `decide` turns the figures into a verdict and does no reading. The
-test and its thresholds come from a zoo of trained models (docs: lineage); without control fine-tunes the rule is
-careful: what could be an honest run with the sibling's own recipe is left for review.
-Not covered: distillation (it leaves no trace in weights), a merge of a few percent on top of ordinary training
-where no controls are at hand, and copies that were permuted, rescaled or rotated: those fail closed.
+Every matrix is compared with the base's, and S - B with each sibling's I - B; what a verdict makes of the figures is
+in `rule.py`. Models are folders or fingerprints. Where the weights are far from the base as they stand, permutations,
+rotations and scales are undone first (`align.py`), for which the base must be at hand as a folder.
+Not covered: distillation (it leaves no trace in weights), and what `align.py` does not undo.
 """
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
-from typing import Any, Literal
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 
-from prill.checkpoint.controls import Deltas, deltas, partials
+from prill.checkpoint import align, fingerprint
+from prill.checkpoint.controls import partial
 from prill.checkpoint.distances import ToBase, ToSibling, to_base, to_sibling
+from prill.checkpoint.fingerprint import opened
+from prill.checkpoint.layout import PRODUCT, added_to_one, products
+from prill.checkpoint.sources import Frame, Source, Stored, Turned
 from prill.checkpoint.sweep import Whole, sweep
-from prill.checkpoint.values import Place, Weights, bfloat_bits, open_weights, pick, read, shared_rows, widen
-from prill.errors import InfraError
+from prill.checkpoint.values import VOCABULARY, Pick, Plan, bfloat_bits, open_weights, pick, tamed
+from prill.errors import DefinitionError
 from prill.record import Record
 
-Word = Literal[
-    "copy of base", "descends from base", "from instruct sibling", "contains", "not shown to descend", "review"
-]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-COPY = 0.999
-"""Share of equal elements from which two tensors are copies."""
 SAME_COSINE = 0.9
 """Every tensor of a fine-tune keeps at least this cos(S, B); another seed's model has about 0."""
-FROM_ALPHA, FROM_SPREAD, FROM_COSINE, FROM_EQUAL = 0.97, 0.03, 0.95, 5.0
-"""From the sibling without controls: alpha, its MAD, cosine of the residual, times as many equal bits as with the base.
-An honest run with the sibling's own recipe reached 0.93, 0.023, 0.88 and 3."""
-TIGHT = 0.01
-"""MAD / alpha below which alpha is one number for all tensors, as arithmetic on weights makes it; training spreads it
-by 0.025 or more."""
-LEAST_SHARE = 0.02
-"""Of a merge, or of tensors taken over, that is called out without controls."""
-TAKEN_COSINE = 0.97
-ORDINARY = 0.2
-"""Of |alpha|: ordinary honest training stayed below 0.09, hot adapters and the sibling's recipe did not."""
-PARTIAL_FROM, PARTIAL_CONTAINS, PARTIAL_PASS, PARTIAL_MADS = 0.6, 0.04, 0.1, 5.0
-FEWEST = 4
-"""Tensors without which a median says nothing."""
+SAME_SIZE = (0.7, 1.4)
+"""|S| / |B| of every tensor of a fine-tune."""
 UNSEEN = ("vision", "multi_modal", "audio", "mtp.", "lm_head")
 """Parts of a base that a submission may leave out: towers that text does not use, and a head tied to the embedding."""
 
+Kind = Literal["instruct", "submission"]
+
 
 class Likeness(Record, frozen=True, kw_only=True):
-    """S - B against one sibling's I - B, over all tensors in which the sibling differs from the base."""
+    """S - B against one other model's I - B, over all tensors in which that model differs from the base."""
 
     name: str
+    kind: Kind = "instruct"
     rows: tuple[ToSibling, ...]
     partial: dict[str, float] | None = None
     """tensor → coefficient beside the controls; `None` where there are none."""
+    controls: int = 0
+    """How many control runs that was beside."""
 
 
 class Measured(Record, frozen=True, kw_only=True):
-    """All that `decide` needs to know."""
+    """All that a verdict needs to know."""
 
     rows: tuple[ToBase, ...]
     likenesses: tuple[Likeness, ...]
@@ -71,297 +63,292 @@ class Measured(Record, frozen=True, kw_only=True):
     """Why the submission's weights could not be compared at all."""
     absent: tuple[str, ...] = ()
     """Known siblings that were not at hand."""
+    undone: tuple[str, ...] = ()
+    """What had to be undone before the weights could be compared, in words; the figures are those after it."""
     digests: dict[str, str] = msgspec.field(default_factory=dict)
     """File of the submission → SHA-256 of the bytes that were compared, where all were."""
 
 
-class Verdict(Record, frozen=True, kw_only=True):
-    """What the weights descend from, in words."""
+class Known(Record, frozen=True, kw_only=True):
+    """A model that the submission is compared with."""
 
-    word: Word
-    why: str
-    sibling: str | None = None
-    share: float | None = None
+    name: str
+    kind: Literal["instruct", "control", "submission"]
+    source: Any
+    """A `Source`."""
+    plan: Plan | None = None
+    """The plan of its fingerprint; `None` for a folder, which has its values everywhere."""
+
+
+class References(Record, frozen=True, kw_only=True):
+    """The base and everything else that is known, opened."""
+
+    base: Any
+    """`Stored`, or `Kept` of a fingerprint."""
+    known: tuple[Known, ...]
+    plan: Plan
+    """By which folders are sampled."""
+
+    @property
+    def folder(self) -> Stored | None:
+        """The base, if it is at hand as a folder."""
+        return self.base if isinstance(self.base, Stored) else None
+
+
+def references(
+    base: Path | None,
+    siblings: Mapping[str, Path],
+    *,
+    fingerprints: Sequence[Path] = (),
+    controls: Mapping[str, Path] = {},
+    others: Mapping[str, Path] = {},
+    seed: int = 0,
+) -> References:
+    """Open what a submission is compared with. `others` are submissions from the same base.
+
+    A sibling that is at hand as a folder and in a fingerprint is taken from the folder. Raises `InfraError` for a
+    folder that cannot be read, `DefinitionError` for a file that is no fingerprint of this base, or with no base.
+    """
+    folders = {"instruct": siblings, "control": controls, "submission": others}
+    known = [
+        Known(name=name, kind=kind, source=opened(folder))  # type: ignore[arg-type]
+        for kind, group in folders.items()
+        for name, folder in sorted(group.items())
+    ]
+    prints = [fingerprint.load(file) for file in fingerprints]
+    origin: Source | None = opened(base) if base is not None else None
+    for print in prints:
+        if isinstance(origin, Stored):
+            print.belongs(origin)
+        elif (print.head.base, print.head.plan) != (prints[0].head.base, prints[0].head.plan):
+            why = f"of another base, or sampled at other places, than {prints[0].file}"
+            raise DefinitionError(f"{print.file}: {why}; give the base's folder, or fingerprints made alike")
+        known += [
+            Known(name=name, kind=kind, source=source, plan=print.head.plan)
+            for kind in ("instruct", "control")
+            for name, source in print.models(kind).items()
+            if name not in folders[kind]
+        ]
+    if origin is None and not prints:
+        raise DefinitionError("without a base there is nothing to compare with; give its folder, or a fingerprint")
+    if origin is None and any(each.plan is None for each in known):
+        raise DefinitionError("models in folders can be compared only where the base is a folder too; give it")
+    plan = Plan(seed=seed) if origin is not None else prints[0].head.plan
+    return References(base=origin or prints[0].base(), known=tuple(known), plan=plan)
 
 
 def compare(
     submission: Path,
-    base: Path,
-    siblings: Mapping[str, Path],
+    against: References,
     *,
     absent: Sequence[str] = (),
-    controls: Sequence[Deltas] = (),
-    seed: int = 0,
     whole: bool = False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Measured:
-    """Measure every matrix of a submission against its base and each sibling.
+    """Measure every matrix of a submission against its base and each model that is known.
 
-    Large tensors are sampled at places drawn by `seed`; give one that the submission's author could not know. With
-    `whole`, all but directions and signs are taken over every element, at the price of reading all models once.
-    Raises `InfraError` where the base or a sibling cannot be read: those are ours.
+    Large tensors are sampled at places drawn by the plan's seed; take one that the submission's author could not know.
+    With `whole`, all but directions and signs are taken over every element, at the price of reading all folders once.
     """
-    ours, theirs = open_weights(submission), reference(base)
-    known = {name: reference(folder) for name, folder in sorted(siblings.items())}
-    broken = [fault for fault in ours.faults if fault.severity == "fatal"]
-    if broken or ours.unread > sum(place.rows * place.columns for place in ours.places.values()):
+    weights = open_weights(submission)
+    ours, base = Stored(weights), against.base
+    broken = [fault for fault in weights.faults if fault.severity == "fatal"]
+    if broken or weights.unread > sum(rows * columns for rows, columns in ours.shapes.values()):
         packed = "most of its weights are not plain floating-point numbers"
         unread = f"{broken[0].code}: {broken[0].why}" if broken else packed
         return Measured(rows=(), likenesses=(), missing=(), extra=(), unread=unread, absent=tuple(absent))
-    names = [name for name in sorted(ours.places) if shared_rows(name, ours.places, theirs.places)]
-    rows: list[ToBase] = []
-    like: dict[str, list[ToSibling]] = {name: [] for name in known}
-    for name in names:
-        measure(name, ours.places, theirs.places, known, seed, rows, like)
+    real = {name: shape for name, shape in base.shapes.items() if not name.endswith(PRODUCT)}
+    names = [name for name in sorted(ours.shapes) if fits(name, ours.shapes, real)]
+    missing = [n for n in sorted(real) if n not in names and not any(part in n for part in UNSEEN)]
+    extra = [n for n in sorted(ours.shapes) if n not in names and not tied(n, ours.shapes, real)]
+    say(f"{len(names)} matrices, sampled")
+    rows, like = sampled(ours, against, names, lambda model: model)
     digests: dict[str, str] = {}
-    if whole:
-        found = sweep(submission, ours.shards, ours.places, theirs.places, {n: w.places for n, w in known.items()})
-        digests = found.digests
-        rows = [over_all(row, found.tensors[row.tensor]) for row in rows]
-        like = {name: [along_all(row, name, found.tensors[row.tensor]) for row in like[name]] for name in known}
-    own = deltas("submission", submission, base) if controls else None
-    partial = {
-        name: dict(partials(own, deltas(name, siblings[name], base), controls)) for name in known if own is not None
-    }
+    undone: tuple[str, ...] = ()
+    folder = against.folder
+    if whole and folder is not None:
+        say("every element")
+        rows, like, digests = swept(submission, ours, against, rows, like)
+    if folder is not None and not missing and not extra and any(map(far, rows)):
+        say("far from the base: looking for permutations, rotations and scales")
+        again = turned(ours, folder, against, names)
+        if again is not None and (closeness(again[0]) > closeness(rows) or not any(map(far, again[0]))):
+            rows, like, undone = again
     return Measured(
         rows=tuple(rows),
-        likenesses=tuple(Likeness(name=n, rows=tuple(like[n]), partial=partial.get(n)) for n in known),
-        missing=tuple(n for n in sorted(theirs.places) if n not in names and not any(part in n for part in UNSEEN)),
-        extra=tuple(n for n in sorted(ours.places) if n not in names and not tied(n, ours.places, theirs.places)),
+        likenesses=like,
+        missing=tuple(missing),
+        extra=tuple(extra),
         absent=tuple(absent),
+        undone=undone,
         digests=digests,
     )
 
 
+def far(row: ToBase) -> bool:
+    """Whether a matrix is farther from the base's than training takes it; NaN is far."""
+    return not (row.cosine >= SAME_COSINE and SAME_SIZE[0] <= row.size <= SAME_SIZE[1])
+
+
+def closeness(rows: Sequence[ToBase]) -> float:
+    """The mean cosine with the base over matrices."""
+    return fmean(row.cosine for row in rows)
+
+
+def fits(name: str, ours: Mapping[str, tuple[int, int]], theirs: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether both have a matrix in one shape; only tensors whose rows are tokens may differ in their number."""
+    here, there = ours[name], theirs.get(name)
+    return there is not None and (here == there or (here[1] == there[1] and name.endswith(VOCABULARY)))
+
+
+def tied(name: str, ours: Mapping[str, tuple[int, int]], theirs: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether this is a head written out although the base ties it to the embedding: no part of the base's own."""
+    return name == "lm_head.weight" and name not in theirs and "embed_tokens.weight" in ours
+
+
+def sampled(
+    ours: Source, against: References, names: Sequence[str], view: Callable[[Source], Source]
+) -> tuple[list[ToBase], tuple[Likeness, ...]]:
+    """The figures over the places that each plan draws, with the base and all others seen through `view`."""
+    base, rows = view(against.base), []
+    sources = {id(each): view(each.source) for each in against.known}
+    found = {id(each): Gathered(each) for each in against.known if each.kind != "control"}
+    for plan in dict.fromkeys([against.plan, *(each.plan for each in against.known if each.plan)]):
+        here = [each for each in against.known if each.plan in (None, plan)]
+        controls = [each for each in here if each.kind == "control"]
+        for name in names:
+            at = Sample(ours, base, name, plan)
+            if plan == against.plan:
+                rows.append(to_base(name, at.count, at.s, at.b, share(at.bits[0], at.bits[1])))
+            others = [None if (there := at.take(sources[id(each)])) is None else there - at.b for each in controls]
+            for each in here:
+                if each.kind != "control" and (each.plan == plan or plan == against.plan or controls):
+                    # a folder's values are everywhere: beside a fingerprint's controls it is looked at in their places
+                    home = each.plan == plan or (each.plan is None and plan == against.plan)
+                    found[id(each)].add(at, at.take(sources[id(each)]), others, home=home)
+    return rows, tuple(each.likeness() for each in found.values())
+
+
+class Sample:
+    """One matrix of the submission and of the base at one plan's places."""
+
+    def __init__(self, ours: Source, base: Source, name: str, plan: Plan) -> None:
+        whole, self.shape, self.grows = ours.shapes[name], base.shapes[name], name.endswith(VOCABULARY)
+        every = pick(name, *self.shape, plan)
+        rows = every.rows[every.rows < whole[0]]
+        self.name, self.count, self.pick = name, whole[0] * whole[1], Pick(rows=rows, columns=every.columns)
+        stored, self.b = ours.take(name, self.pick), base.take(name, self.pick)
+        self.bits = bfloat_bits(stored, "F32"), bfloat_bits(self.b, "F32")
+        self.s = tamed(stored)
+        self.moved = self.s - self.b
+
+    def take(self, other: Source) -> "NDArray[Any] | None":
+        """Another model's values there, or `None` where it has no such matrix."""
+        rows, columns = other.shapes.get(self.name, (0, 0))
+        if columns != self.shape[1] or rows < self.shape[0] or (rows > self.shape[0] and not self.grows):
+            return None
+        return other.take(self.name, self.pick)
+
+
+def share(a: "NDArray[Any]", b: "NDArray[Any]") -> float:
+    """Of elements that are equal."""
+    import numpy as np
+
+    return np.count_nonzero(a == b) / a.size if a.size else 1.0
+
+
+class Gathered:
+    """What has been found about one model."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.rows: list[ToSibling] = []
+        self.partials: dict[int, dict[str, float]] = {}
+        """Number of controls → tensor → coefficient."""
+
+    def add(
+        self, at: Sample, there: "NDArray[Any] | None", controls: "list[NDArray[Any] | None]", *, home: bool
+    ) -> None:
+        """One tensor; `home` where it is measured by itself, and not only beside controls."""
+        if there is None:
+            return
+        delta = there - at.b
+        if home:
+            bits = bfloat_bits(there, "F32")
+            equal, kin = share(at.bits[0], bits), share(at.bits[1], bits)
+            row = to_sibling(at.name, at.count, at.moved, delta, equal, kin)
+            self.rows += [row] if row else []
+        others = [other for other in controls if other is not None]
+        if controls and len(others) == len(controls) and delta.any():
+            self.partials.setdefault(len(others), {})[at.name] = partial(at.moved, delta, others)
+
+    def likeness(self) -> Likeness:
+        """All of it, with the coefficients beside the most controls."""
+        most = max(self.partials, default=0)
+        return Likeness(
+            name=self.known.name,
+            kind=self.known.kind,  # type: ignore[arg-type]
+            rows=tuple(self.rows),
+            partial=self.partials.get(most),
+            controls=most,
+        )
+
+
+def swept(
+    submission: Path, ours: Stored, against: References, rows: list[ToBase], like: tuple[Likeness, ...]
+) -> tuple[list[ToBase], tuple[Likeness, ...], dict[str, str]]:
+    """The same figures over every element of all that is a folder, and the digests of the submission's files."""
+    base = against.folder
+    assert base is not None
+    models = [each for each in against.known if each.kind != "control"]
+    folders = {str(n): each.source.weights.places for n, each in enumerate(models) if each.plan is None}
+    found = sweep(submission, ours.weights.shards, ours.weights.places, base.weights.places, folders)
+    rows = [over_all(row, found.tensors[row.tensor]) for row in rows]
+    along = tuple(
+        replace(one, rows=tuple(along_all(row, str(n), found.tensors[row.tensor]) for row in one.rows))
+        for n, one in enumerate(like)
+    )
+    return rows, along, found.digests
+
+
 def over_all(row: ToBase, whole: Whole) -> ToBase:
     """A tensor's row with the figures of all its elements."""
-    return replace(row, seen=whole.count, cosine=whole.cosine, move=whole.move, equal=whole.equal)
+    return replace(row, seen=whole.count, cosine=whole.cosine, move=whole.move, size=whole.size, equal=whole.equal)
 
 
 def along_all(row: ToSibling, name: str, whole: Whole) -> ToSibling:
-    """The same beside a sibling."""
+    """The same beside another model."""
     if name not in whole.siblings:
         return row
     alpha, cosine, equal = whole.siblings[name]
     return replace(row, alpha=alpha, cosine=cosine, equal=equal)
 
 
-def reference(folder: Path) -> Weights:
-    """A model of ours, which must be readable."""
-    weights = open_weights(folder)
-    wrong = [fault.why for fault in weights.faults if fault.severity == "fatal"]
-    if wrong or not weights.places:
-        raise InfraError(f"{folder}: not readable as a model ({wrong[0] if wrong else 'no tensors'}); fetch it again")
-    return weights
+def turned(
+    ours: Stored,
+    base: Stored,
+    against: References,
+    names: Sequence[str],
+) -> tuple[list[ToBase], tuple[Likeness, ...], tuple[str, ...]] | None:
+    """The figures of the submission seen in the base's order, and what that undid; `None` where that cannot be found.
 
-
-def tied(name: str, ours: Mapping[str, Place], theirs: Mapping[str, Place]) -> bool:
-    """Whether this is a head written out although the base ties it to the embedding: no part of the base's own."""
-    return name == "lm_head.weight" and name not in theirs and "embed_tokens.weight" in ours
-
-
-def measure(
-    name: str,
-    ours: Mapping[str, Place],
-    theirs: Mapping[str, Place],
-    known: Mapping[str, Weights],
-    seed: int,
-    rows: list[ToBase],
-    like: dict[str, list[ToSibling]],
-) -> None:
-    """One tensor against the base and every sibling that has it; results are appended."""
-    here, there = ours[name], theirs[name]
-    shared = shared_rows(name, ours, theirs) or 0
-    chosen = pick(name, shared, here.columns, seed)
-    stored, origin = read(here, chosen), read(there, chosen)
-    bits, origin_bits = bfloat_bits(stored, here.dtype), bfloat_bits(origin, there.dtype)
-    s, b = widen(stored, here.dtype), widen(origin, there.dtype)
-    rows.append(to_base(name, here.rows * here.columns, s, b, float((bits == origin_bits).mean())))
-    for sibling, weights in known.items():
-        place = weights.places.get(name)
-        if place is None or place.columns != here.columns or place.rows < shared:
-            continue
-        other = read(place, chosen)
-        other_bits = bfloat_bits(other, place.dtype)
-        row = to_sibling(
-            name,
-            here.rows * here.columns,
-            s - b,
-            widen(other, place.dtype) - b,
-            float((bits == other_bits).mean()),
-            float((origin_bits == other_bits).mean()),
-        )
-        like[sibling] += [row] if row else []
-
-
-def decide(measured: Measured) -> Verdict:
-    """The verdict; see the thresholds above for where they come from."""
-    if measured.unread:
-        return Verdict(word="review", why=f"the weights cannot be compared: {measured.unread}")
-    whole = measured.rows and not measured.missing and not measured.extra
-    if whole and all(row.equal > COPY for row in measured.rows):
-        return Verdict(word="copy of base", why="every matrix equals the base model's, bit for bit")
-    verdicts = [verdict for like in measured.likenesses if (verdict := from_sibling(like, measured.rows))]
-    verdicts = sorted(verdicts, key=lambda verdict: ("from instruct sibling", "contains", "review").index(verdict.word))
-    if verdicts and verdicts[0].word != "review":
-        return verdicts[0]
-    if measured.missing or measured.extra:
-        which = [f"it lacks {name}" for name in measured.missing] + [f"{name} is its own" for name in measured.extra]
-        return Verdict(word="not shown to descend", why=f"its tensors are not the base model's: {which[0]}")
-    far = sorted((row for row in measured.rows if not row.cosine >= SAME_COSINE), key=lambda row: row.cosine)
-    if far or not measured.rows:
-        where = f"cos(S, B) is {far[0].cosine:.2f} in {far[0].tensor}" if far else "it has no matrices"
-        return Verdict(word="not shown to descend", why=f"{where}; a fine-tune keeps at least {SAME_COSINE}")
-    if verdicts:
-        return verdicts[0]
-    if measured.absent:
-        why = f"close to the base, but not compared with {', '.join(measured.absent)}: not at hand"
-        return Verdict(word="review", why=why)
-    moved = median(row.move for row in measured.rows)
-    alphas = [
-        f"alpha {alpha:.3f} on {name}" for name, alpha, _ in map(summary, measured.likenesses) if alpha is not None
-    ]
-    why = f"moved {moved:.3f} of the base's length from it; {', '.join(alphas) or 'no sibling is known'}"
-    return Verdict(word="descends from base", why=why)
-
-
-def summary(like: Likeness) -> tuple[str, float | None, float]:
-    """Name, median of alpha over tensors (`None` with too few), its MAD."""
-    alphas = [row.alpha for row in like.rows]
-    if len(alphas) < FEWEST:
-        return like.name, None, 0.0
-    return like.name, median(alphas), spread(alphas)
-
-
-def spread(values: Sequence[float]) -> float:
-    """Median absolute deviation from the median."""
-    middle = median(values)
-    return median(abs(value - middle) for value in values)
-
-
-def from_sibling(like: Likeness, rows: Sequence[ToBase]) -> Verdict | None:
-    """What speaks for descent from one sibling, or `None`."""
-    name, alpha, mad = summary(like)
-    if alpha is None:
-        return None
-    told = f"alpha {alpha:.3f} (MAD {mad:.3f})"
-    equal, kept = median(row.equal for row in like.rows), median(row.equal for row in rows)
-    if all(row.equal > COPY for row in like.rows):
-        return came(name, "every matrix equals the sibling's, bit for bit")
-    residual = median(row.cosine_residual for row in like.rows)
-    if alpha >= FROM_ALPHA and mad <= FROM_SPREAD and (residual >= FROM_COSINE or equal >= FROM_EQUAL * kept):
-        return came(name, f"{told}, residual cosine {residual:.2f}, equal bits {equal:.2f} against {kept:.2f}")
-    tight = mad <= TIGHT * abs(alpha)
-    if tight and alpha >= FROM_ALPHA:
-        return came(name, f"{told}: the same in every tensor, as only weights that were copied give")
-    share = taken(like, rows)
-    if share >= 1 - LEAST_SHARE:
-        return came(name, f"{share:.0%} of its elements lie in tensors taken from the sibling")
-    if share >= LEAST_SHARE:
-        return holds(name, share, f"{share:.0%} of its elements lie in tensors taken from the sibling; {told}")
-    if tight and abs(alpha) >= LEAST_SHARE:
-        return holds(name, alpha, f"{told}: one share in every tensor, as only a merge gives")
-    if like.partial is not None and len(like.partial) >= FEWEST:
-        return beside_controls(like, alpha)
-    if abs(alpha) >= ORDINARY:
-        why = f"{told} on {name}: more than ordinary training gives, less than proof, and no controls are at hand"
-        return Verdict(word="review", why=why, sibling=name)
-    return None
-
-
-def beside_controls(like: Likeness, alpha: float) -> Verdict | None:
-    """The same question where control fine-tunes take what all training shares."""
-    own = list((like.partial or {}).values())
-    part, mad = median(own), spread(own)
-    told = f"partial alpha {part:.3f} (MAD {mad:.3f}) beside the controls, alpha {alpha:.3f}"
-    if part >= PARTIAL_FROM:
-        return came(like.name, told)
-    if abs(alpha) < ORDINARY:
-        merged = part >= PARTIAL_CONTAINS and part >= PARTIAL_MADS * mad
-        return holds(like.name, part, told) if merged else None
-    return None if part < PARTIAL_PASS else Verdict(word="review", why=f"{told} on {like.name}", sibling=like.name)
-
-
-def taken(like: Likeness, rows: Sequence[ToBase]) -> float:
-    """Share of the submission's elements in tensors that are the sibling's, almost as they are, and not the base's."""
-    kept = {row.tensor: row.equal for row in rows}
-    copied = sum(
-        row.count
-        for row in like.rows
-        if (row.equal >= 0.5 and row.equal >= FROM_EQUAL * max(kept[row.tensor], row.kin))
-        or (FROM_ALPHA <= row.alpha <= 2 - FROM_ALPHA and row.cosine_residual >= TAKEN_COSINE)
-    )
-    return copied / sum(row.count for row in rows)
-
-
-def came(name: str, why: str) -> Verdict:
-    """The submission is the sibling or a descendant of it."""
-    return Verdict(word="from instruct sibling", why=f"from instruct sibling {name}: {why}", sibling=name, share=1.0)
-
-
-def holds(name: str, share: float, why: str) -> Verdict:
-    """Part of the sibling is in the submission."""
-    return Verdict(word="contains", why=f"contains {name} (share {share:.2f}): {why}", sibling=name, share=share)
-
-
-def figures(measured: Measured, most: int = 40) -> dict[str, Any]:
-    """The numbers behind a verdict, for a record: totals, one entry a sibling, the rows of at most `most` tensors.
-
-    Those farthest from the base are kept. A row's `siblings` gives alpha, residual alpha, residual cosine, equal bits.
+    The order is looked for beside the base and beside each sibling at hand, since a rotation that is fitted to the base
+    would hide part of what a sibling has; the better fit counts. W_v and W_o are compared by their product.
     """
-    found: dict[str, Any] = {
-        "tensors": len(measured.rows),
-        "elements_compared": sum(row.seen for row in measured.rows),
-        "missing": list(measured.missing[:10]),
-        "extra": list(measured.extra[:10]),
-        "siblings_absent": list(measured.absent),
-    }
-    if measured.rows:
-        found |= {
-            "cosine_base_lowest": min(row.cosine for row in measured.rows),
-            "move_median": median(row.move for row in measured.rows),
-            "equal_base": median(row.equal for row in measured.rows),
-        }
-    found["siblings"] = {like.name: of_sibling(like) for like in measured.likenesses}
-    table: dict[str, dict[str, Any]] = {
-        row.tensor: {"tensor": row.tensor, "count": row.count, "cosine_base": row.cosine, "move": row.move}
-        | {"equal_base": row.equal}
-        for row in measured.rows
-    }
-    for like in measured.likenesses:
-        for row in like.rows:
-            table[row.tensor].setdefault("siblings", {})[like.name] = [
-                row.alpha,
-                row.alpha_residual,
-                row.cosine_residual,
-                row.equal,
-            ]
-    chosen = sorted(table.values(), key=lambda entry: (entry["cosine_base"], entry["tensor"]))[:most]
-    found["rows"] = [rounded(entry) for entry in sorted(chosen, key=lambda entry: str(entry["tensor"]))]
-    return {key: rounded(value) for key, value in found.items()}
+    beside = [base, *(each.source for each in against.known if each.kind != "control" and each.plan is None)]
+    frames = [frame for other in beside if (frame := align.find(ours, other)) is not None]
+    if not frames:
+        return None
+    frame = max(frames, key=lambda frame: frame.fit)
+    one_more = added_to_one(base.weights.config)
+    made = products({name: base.shapes[name] for name in names}, base.heads)
+    factors = {product.replace(PRODUCT, f"self_attn.{kind}_proj.weight") for product in made for kind in "vo"}
+    if made and not frame.said:
+        frame = replace(frame, said=("rotations or scales of value heads",))
 
+    def straight(model: Source) -> Source:
+        return Turned(model, Frame(), base.heads, one_more=one_more, made=made)
 
-def of_sibling(like: Likeness) -> dict[str, Any]:
-    """Medians over tensors for one sibling; `None` with the reason where there are too few."""
-    _, alpha, mad = summary(like)
-    if alpha is None:
-        return {"alpha": None, "why": f"differs from the base in fewer than {FEWEST} matrices"}
-    partial = list((like.partial or {}).values())
-    return {
-        "alpha": alpha,
-        "alpha_mad": mad,
-        "alpha_residual": median(row.alpha_residual for row in like.rows),
-        "cosine_residual": median(row.cosine_residual for row in like.rows),
-        "sign_agreement": median(row.signs for row in like.rows),
-        "equal_sibling": median(row.equal for row in like.rows),
-        "alpha_partial": median(partial) if partial else None,
-        "alpha_partial_mad": spread(partial) if partial else None,
-    }
-
-
-def rounded(value: Any) -> Any:
-    """Six significant digits, through lists and mappings; `None` for what is no number."""
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if isfinite(value) else None
-    if isinstance(value, list):
-        return [rounded(part) for part in value]
-    return {key: rounded(part) for key, part in value.items()} if isinstance(value, dict) else value
+    seen = Turned(ours, frame, base.heads, one_more=one_more, made=made)
+    rows, like = sampled(seen, against, [*(name for name in names if name not in factors), *made], straight)
+    return rows, like, frame.said

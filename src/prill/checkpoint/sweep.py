@@ -10,11 +10,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prill.checkpoint.distances import NOTHING
+from prill.checkpoint.distances import MOST, NOTHING
 from prill.checkpoint.tensors import Shard, Tensor
 from prill.checkpoint.values import WIDTH, Place, bfloat_bits, fold, shared_rows, widen
 from prill.record import Record
@@ -26,6 +27,8 @@ CHUNK = 1 << 22
 """Bytes of a submission's file that are read and hashed at a time."""
 BLOCK = 1 << 15
 """Elements that are widened at a time: three blocks of float32 are 400 kB, which a core's second cache holds."""
+WORTH = 1 << 28
+"""Bytes of a submission from which compiling, about two seconds, pays."""
 SUMS = 7
 """Of a block, for one other model X beside the base B, with d = S - B and e = X - B: B·B, B·d, d·d, d·e, e·e, and the
 numbers of equal bits in (S, B) and (S, X)."""
@@ -40,6 +43,7 @@ class Whole(Record, frozen=True, kw_only=True):
     count: int
     cosine: float
     move: float
+    size: float
     equal: float
     siblings: dict[str, tuple[float, float, float]]
     """name → alpha, cos(S-B, I-B), share of equal bits in S and I. Only where I differs from B."""
@@ -59,9 +63,15 @@ def sweep(
     ours: Mapping[str, Place],
     theirs: Mapping[str, Place],
     siblings: Mapping[str, Mapping[str, Place]],
+    *,
+    compiled: bool | None = None,
 ) -> Swept:
-    """Compare and hash all files of a checkpoint whose layout is sound. `ours` … hold what can be compared, by name."""
-    kernel = fused() or blocked()
+    """Compare and hash all files of a checkpoint whose layout is sound. `ours` … hold what can be compared, by name.
+
+    `compiled`: whether to compile the loop; left out, that is done where the files are large enough to be worth it.
+    """
+    large = sum(shard.bytes for shard in shards) >= WORTH if compiled is None else compiled
+    kernel = (fused() if large else None) or blocked()
     with ThreadPoolExecutor(max_workers=min(len(shards) or 1, len(os.sched_getaffinity(0)))) as pool:
         done = list(pool.map(lambda shard: one(folder, shard, ours, theirs, siblings, kernel), shards))
     tensors = {name: whole for found, _ in done for name, whole in found.items()}
@@ -163,18 +173,22 @@ def summed(totals: "Mapping[str, NDArray[Any]]", count: int) -> Whole:
     """Cosine, move and shares out of the sums. What is not finite counts as far away."""
     first = next(iter(totals.values()))
     bb, bd, dd, _, _, equal, _ = (float(value) for value in first)
-    ss = max(bb + 2 * bd + dd, 0.0)
-    cosine = 1.0 if bb <= NOTHING and ss <= NOTHING else (bb + bd) / max(sqrt(bb * ss), NOTHING)
+    ss = max(bb + 2 * bd + dd, 0.0) if bb + bd + dd < float("inf") else 0.0
+    empty = bb <= NOTHING and ss <= NOTHING
+    size = 1.0 if empty else sqrt(ss) / max(sqrt(bb), NOTHING)
+    cosine = 1.0 if empty else (bb + bd) / max(sqrt(bb * ss), NOTHING)
+    sound = bb + bd + dd < float("inf")  # false for NaN as well
     found = {}
     for name, total in totals.items():
         de, ee, same = float(total[3]), float(total[4]), float(total[6])
         if name and ee > NOTHING:
-            found[name] = (de / ee, de / max(sqrt(dd * ee), NOTHING), same / count)
-    sound = bb + bd + dd < float("inf")  # false for NaN as well
+            along = (de / ee, de / max(sqrt(dd * ee), NOTHING)) if sound and abs(de) < float("inf") else (0.0, 0.0)
+            found[name] = (*along, same / count)
     return Whole(
         count=count,
         cosine=min(cosine, 1.0) if sound else 0.0,
-        move=min(sqrt(dd) / max(sqrt(bb), NOTHING), 1e6) if sound else 1e6,
+        move=min(sqrt(dd) / max(sqrt(bb), NOTHING), MOST) if sound else MOST,
+        size=min(size, MOST) if sound else MOST,
         equal=equal / count,
         siblings=found,
     )
@@ -223,8 +237,9 @@ def blocked() -> Kernel:
     return add
 
 
+@cache
 def fused() -> Kernel | None:
-    """The same sums in one compiled loop, where numba is installed."""
+    """The same sums in one compiled loop, where numba is installed; compiled once in a process."""
     try:
         import numba
         import numpy as np

@@ -1,22 +1,26 @@
 """Judge `lineage`: do the submitted weights descend from the base model, or from a known sibling of it? Rule `lineage`.
 
-It compares all weights of the sealed submission with the base's and with those of every sibling at hand, and makes
-sure on the same read that they are the sealed bytes. Submitting the base itself is allowed.
-Not covered: see `prill.checkpoint.lineage`.
+It compares all weights of the sealed submission with the base's and with those of every sibling at hand, a sample of
+them with the siblings and control runs of fingerprints, and makes sure on the same read that they are the sealed bytes.
+Submitting the base itself is allowed. Not covered: see `prill.checkpoint.lineage` and `prill.checkpoint.rule`.
 """
 
 import os
 
-from prill.checkpoint.lineage import Measured, Verdict, compare, decide, figures
+from prill.checkpoint.lineage import Measured, compare, references
+from prill.checkpoint.rule import Verdict, decide
+from prill.checkpoint.table import figures
 from prill.errors import InfraError
+from prill.folder import file_digest
 from prill.record import Citation, Finding
 from prill.sockets import Evidence
 
 SAYS = {
     "copy of base": "kept",
     "descends from base": "kept",
-    "from instruct sibling": "broken",
-    "contains": "broken",
+    "copy of instruct": "broken",
+    "from instruct": "broken",
+    "contains instruct": "broken",
     "not shown to descend": "broken",
     "review": "unknown",
 }
@@ -37,15 +41,18 @@ class Lineage:
             return [Finding(rule="lineage", verdict="unknown", why=why)]
         # many small matrices: threads would only wait for each other
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        absent = [s.name for s in evidence.run.spec.model.siblings if s.name not in evidence.siblings]
-        measured = compare(
-            evidence.folder / "submission",
+        for print in evidence.run.spec.model.fingerprints:
+            if f"sha256:{file_digest(evidence.fingerprints[print.path])}" != print.digest:
+                raise InfraError(f"{print.path} is not the fingerprint that was pinned; restore it, or plan anew")
+        against = references(
             evidence.base,
             evidence.siblings,
-            absent=absent,
+            fingerprints=list(evidence.fingerprints.values()),
             seed=int(submission.digest.rpartition(":")[2][:16], 16),
-            whole=True,
         )
+        there = {each.name for each in against.known if each.kind == "instruct"}
+        absent = [sibling.name for sibling in evidence.run.spec.model.siblings if sibling.name not in there]
+        measured = compare(evidence.folder / "submission", against, absent=absent, whole=True)
         sealed = {file.path: file.sha256 for file in submission.files}
         for file, digest in measured.digests.items():
             if sealed.get(file) != digest:
@@ -57,13 +64,12 @@ def finding(evidence: Evidence, measured: Measured, verdict: Verdict) -> Finding
     """The verdict with its figures and the files that it is about."""
     submission = evidence.run.submission
     shards = [file for file in (submission.files if submission else ()) if file.path.endswith(".safetensors")]
-    why = verdict.why if verdict.why.startswith(verdict.word) else f"{verdict.word}: {verdict.why}"
     return Finding(
         rule="lineage",
         verdict=SAYS[verdict.word],  # type: ignore[arg-type]
-        why=why,
+        why=f"{verdict.word}: {verdict.why}",
         citations=tuple(Citation(file=f"submission/{file.path}", sha256=file.sha256) for file in shards[:CITED]),
-        numbers={"lineage": verdict.word, "sibling": verdict.sibling, "share": verdict.share} | figures(measured),
+        numbers={"lineage": verdict.word, "sibling": verdict.of, "share": verdict.share} | figures(measured),
     )
 
 
