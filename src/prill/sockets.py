@@ -289,6 +289,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     siblings: Mapping[str, Path]
     fingerprints: Mapping[str, Path] = {}
     """Path in the base model's definition → the file."""
+    offered: Mapping[str, Path] = {}
+    """Training data that the benchmarks offer freely, by file name; what stands there may be trained on."""
 
 
 class Judge(Protocol):

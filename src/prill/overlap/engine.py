@@ -1,0 +1,179 @@
+"""Which form of the scanner works: the compiled one where it pays, else the plain one; both give the same numbers."""
+
+import hashlib
+import threading
+from pathlib import Path
+from typing import Any, Protocol
+
+from prill.overlap import kernel, vectors
+from prill.overlap.index import MOST_UNITS, Index, Level
+from prill.overlap.scalar import WINDOW, Found, Scalar
+from prill.overlap.store import keep
+from prill.overlap.words import PLANES, fold
+
+NEVER = -WINDOW
+FIRST_EVENTS = 4096
+BITS_PER_GRAM = 8
+
+
+class Scorer(Protocol):
+    """Adds up the evidence of one stream."""
+
+    def add(self, base: int, found: Found) -> list[tuple[int, int]]:
+        """Pairs of segment and entry, of a chunk whose first segment has the number `base`."""
+
+
+class Engine(Protocol):
+    """Looks for an index in chunks."""
+
+    def find(self, chunk: bytes) -> Found:
+        """What a chunk holds. Several threads may ask at a time."""
+
+    def score(self) -> Scorer:
+        """A fresh sum, for a stream."""
+
+
+def engine_for(index: Index, level: Level, cache: Path, *, compiled: bool) -> Engine:
+    """The compiled form if it is asked for and can be had here, else the plain one."""
+    if compiled:
+        try:
+            return Fast(index, level, cache)
+        except Exception:  # whatever numba or LLVM cannot do on this machine, the plain form can
+            pass
+    return Scalar(index, level)
+
+
+class Fast:
+    """The compiled scanner."""
+
+    def __init__(self, index: Index, level: Level, cache: Path) -> None:
+        import numba
+        import numpy as np
+
+        about = b"".join(Path(str(part.__file__)).read_bytes() for part in (kernel, vectors))
+        numba.config.CACHE_DIR = str(cache / f"compiled-{hashlib.sha256(about).hexdigest()[:16]}")
+        self.index, self.do, self.np = index, kernel.compiled(), np
+        self.table = character_table(cache)
+        grams = np.frombuffer(index.grams, np.uint64) if index.grams else np.zeros(0, np.uint64)
+        self.sieve, self.shift = sieve(grams)
+        self.keys, self.numbers = open_table(grams)
+        self.about = np.zeros((len(grams) + 1, 2), np.int32)
+        self.about[:, 0] = index.first
+        self.about[:-1, 1] = index.worth
+        self.having, self.needs = np.array(index.having, np.int32), np.array(index.needs(level), np.int32)
+        self.own = threading.local()
+        self.find(b"warm up, so that threads find the functions compiled\n" * 3)
+        self.score().add(0, self.find(b""))
+
+    def buffers(self, length: int) -> dict[str, Any]:
+        """This thread's buffers, large enough for a chunk of so many bytes."""
+        if getattr(self.own, "size", -1) < length:
+            np, room = self.np, kernel.room(length)
+            self.own.size = length
+            self.own.buffers = {
+                "data": np.zeros(length + 2 * kernel.MARGIN, np.uint8),
+                "folded": np.full(room["folded"], 32, np.uint8),
+                **{name: np.empty(room["words"], np.uint32) for name in ("starts", "ends", "maybe")},
+                **{name: np.empty(room["words"], np.uint64) for name in ("values", "kept")},
+                **{name: np.empty(room["lines"], np.int32) for name in ("until", "stops", "begins", "pieces")},
+                **{name: np.empty(room["words"], np.int32) for name in ("at", "out")},
+            }
+        made: dict[str, Any] = self.own.buffers
+        return made
+
+    def find(self, chunk: bytes) -> Found:
+        """What a chunk holds."""
+        b, do, length = self.buffers(len(chunk)), self.do, len(chunk)
+        b["data"][kernel.MARGIN : kernel.MARGIN + length] = self.np.frombuffer(chunk, self.np.uint8)
+        end = do.fold(b["data"], kernel.MARGIN, kernel.MARGIN + length, b["folded"], self.table)
+        count, lines = do.edges(b["folded"], end, b["starts"], b["ends"], b["until"])
+        segments = do.cut(count, b["until"], lines, b["stops"], b["begins"], b["pieces"])
+        kept, long_words = do.hashes(b["folded"], b["starts"], b["ends"], b["stops"], segments, b["kept"])
+        maybe = do.look(b["kept"], kept, self.sieve, self.shift, b["values"], b["maybe"])
+        hits = do.settle(b["values"], b["maybe"], maybe, b["stops"], self.keys, self.numbers, b["at"], b["out"])
+        return Found(
+            b["at"][:hits].copy(),
+            b["out"][:hits].copy(),
+            b["begins"][:segments].copy(),
+            b["pieces"][:segments].copy(),
+            lines,
+            long_words,
+            count - kept,
+        )
+
+    def score(self) -> Scorer:
+        """Adds up the evidence of one stream."""
+        return Sum(self)
+
+
+class Sum:
+    """Evidence of a stream, compiled."""
+
+    def __init__(self, fast: Fast) -> None:
+        np = fast.np
+        self.fast = fast
+        self.postings = np.full((len(fast.having), 2), NEVER, np.int32)
+        self.postings[:, 0] = fast.having
+        self.entries = np.zeros((len(fast.needs), 8), np.int32)
+        self.entries[:, :2] = NEVER
+        self.entries[:, 2] = fast.needs
+        self.out = np.empty((FIRST_EVENTS, 2), np.int32)
+
+    def add(self, base: int, found: Found) -> list[tuple[int, int]]:
+        """Pairs of segment and entry."""
+        if len(self.out) < (most := len(found.grams) * MOST_UNITS):
+            self.out = self.fast.np.empty((most, 2), self.fast.np.int32)
+        about, postings, entries = self.fast.about, self.postings, self.entries
+        count = self.fast.do.add(base, found.segments, found.grams, about, postings, entries, self.out)
+        return [(segment, entry) for segment, entry in self.out[:count].tolist()]
+
+
+def sieve(grams: Any) -> tuple[Any, int]:
+    """A bloom filter of the grams, three bits of one word each, and how far a gram is shifted to find its word."""
+    import numpy as np
+
+    bits = max(6, (BITS_PER_GRAM * len(grams) // 64).bit_length())
+    words = np.zeros(1 << bits, np.uint64)
+    one, low = np.uint64(1), np.uint64(63)
+    set_bits = (one << (grams & low)) | (one << (grams >> np.uint64(6) & low)) | (one << (grams >> np.uint64(12) & low))
+    np.bitwise_or.at(words, grams * np.uint64(kernel.SPREAD) >> np.uint64(64 - bits), set_bits)
+    return words, 64 - bits
+
+
+def open_table(grams: Any) -> tuple[Any, Any]:
+    """Grams in an open table: keys, and their numbers or -1. A gram's place is found upwards from its middle bits."""
+    import numpy as np
+
+    size = 1 << max(4, (2 * len(grams)).bit_length())
+    keys, numbers = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
+    todo = np.arange(len(grams), dtype=np.int32)
+    slots = (grams >> np.uint64(20)) & np.uint64(size - 1)
+    while len(todo):
+        free = numbers[slots] < 0
+        taken, who = np.unique(slots[free], return_index=True)
+        winners = todo[free][who]
+        numbers[taken], keys[taken] = winners, grams[winners]
+        left = numbers[slots] != todo
+        todo, slots = todo[left], (slots[left] + np.uint64(1)) & np.uint64(size - 1)
+    return keys, numbers
+
+
+def character_table(cache: Path) -> Any:
+    """What every character below `PLANES` becomes: bytes from the top of a number, their count at its bottom."""
+    import numpy as np
+
+    file = cache / f"characters-{np.__version__}.npy"
+    try:
+        kept = np.load(file, allow_pickle=False)
+        if kept.shape == (PLANES,) and kept.dtype == np.uint64:
+            return kept
+    except (OSError, ValueError, EOFError):
+        pass
+    made = np.array([packed(fold(point)) for point in range(PLANES)], np.uint64)
+    keep(file, lambda half: np.save(half, made))
+    return made
+
+
+def packed(text: bytes) -> int:
+    """Up to seven bytes in a number, and how many."""
+    return int.from_bytes(text.ljust(7, b"\0"), "big") << 8 | len(text)

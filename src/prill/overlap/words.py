@@ -1,0 +1,186 @@
+"""Bytes → words, as the scanner compares them; the plain form that the fast one in `kernel.py` is held against.
+
+A word is a run of letters and digits with case, accents, width and ligatures folded away. A word that begins with a
+digit is a *number*; numbers are all alike, and a run of them is one. A run of backslashes is a blank, together with a
+letter of `nrtfb` behind it; `\\uXXXX` is the character that it stands for. So text is the same bare, as JSON, and as
+JSON inside JSON, and nobody has to know which it was. Writing without blanks has a word for each character.
+Not covered: letters of other alphabets that look like Latin ones, and HTML entities.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+ALL = (1 << 64) - 1
+MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
+NUMBER = 0x5851F42D4C957F2D
+"""What stands for any number, in place of a word's hash."""
+ROTATIONS = (0, 11, 23, 37, 49)
+SIZE = len(ROTATIONS)
+"""Words in a gram."""
+KEPT_BYTES = 16
+"""Of a longer word, only so many bytes and its length are compared."""
+PLANES = 0x20000
+"""Characters from here on are a word each, unfolded."""
+SPACED = (  # writing without blanks: kana, Han, Thai, Lao, Myanmar, Khmer
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3040, 0x30FF), (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0xFF66, 0xFF9F),
+)  # fmt: skip
+LONGEST_FOLD = 7
+WORD = re.compile(rb"[^ \n]+")
+SPECIAL = re.compile(rb"\\+(?:u([0-9a-fA-F]{4})|[nrtfb])?|[\x80-\xff]")
+BLANKED = bytes(
+    b if b == 10 or 48 <= b < 58 or 97 <= b < 123 else b + 32 if 65 <= b < 91 else 32 for b in range(128)
+) + bytes(range(128, 256))
+
+
+class Word(NamedTuple):
+    """One word: what it is compared by, what it is exactly, and where it stands in the bytes that it came from."""
+
+    hash: int
+    text: bytes
+    start: int
+    end: int
+
+
+@lru_cache(1 << 16)
+def fold(point: int) -> bytes:
+    """What a character becomes: letters and digits in UTF-8, blanks where it separates, nothing where it is a mark."""
+    if point >= PLANES:
+        return b" " + chr(point).encode(errors="replace") + b" " if point < 0x110000 else b" "
+    if 0xD800 <= point < 0xE000:
+        return b" "
+    character = chr(point)
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return b""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    letters = "".join(letter(c) for c in plain if unicodedata.category(c) not in ("Mn", "Me", "Cf"))
+    whole = unicodedata.normalize("NFC", letters).encode()
+    if len(whole) > LONGEST_FOLD:
+        whole = whole[:LONGEST_FOLD].decode(errors="ignore").encode()
+    return whole
+
+
+def letter(character: str) -> str:
+    """A letter as it is, by itself where its writing has no blanks, a digit as 0–9, anything else as a blank."""
+    if unicodedata.category(character) == "Nd":
+        return str(unicodedata.decimal(character))
+    if any(low <= ord(character) <= high for low, high in SPACED):
+        return f" {character} " if character.isalnum() else " "
+    return character if character.isalnum() else " "
+
+
+class Shift(NamedTuple):
+    """Something that became another number of bytes: where it stands in the folded bytes, and where it stood."""
+
+    begin: int
+    end: int
+    source: int
+    behind: int
+
+
+def folded(data: bytes) -> tuple[bytes, list[Shift]]:
+    """Data with words folded and all else blank (line ends stay), and what has another length than before."""
+    out: list[bytes] = []
+    shifts: list[Shift] = []
+    at = size = 0
+    while found := SPECIAL.search(data, at):
+        plain = data[at : found.start()].translate(BLANKED)
+        piece, end = special(data, found)
+        size += len(plain)
+        if piece == b" ":
+            piece *= end - found.start()
+        elif len(piece) != end - found.start() or b" " in piece:
+            shifts.append(Shift(size, size + len(piece), found.start(), end))
+        out += (plain, piece)
+        size, at = size + len(piece), end
+    out.append(data[at:].translate(BLANKED))
+    return b"".join(out), shifts
+
+
+def special(data: bytes, found: "re.Match[bytes]") -> tuple[bytes, int]:
+    """What an escape or the first byte of a character becomes, and where it ends."""
+    if found[0][0] != 0x5C:
+        point, end = character(data, found.start())
+        return (b" " if point is None else fold(point)), end
+    if found[1] is None:
+        return b" ", found.end()
+    point, end = int(found[1], 16), found.end()
+    if 0xD800 <= point < 0xDC00:
+        low = SPECIAL.match(data, end)
+        if low and low[1] and 0xDC00 <= int(low[1], 16) < 0xE000:
+            return fold(0x10000 + ((point & 0x3FF) << 10) + (int(low[1], 16) & 0x3FF)), low.end()
+    return fold(point), end
+
+
+def character(data: bytes, at: int) -> tuple[int | None, int]:
+    """The character that begins at a byte above 127, and where it ends; none and the next byte where none begins."""
+    first = data[at]
+    length = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 0
+    rest = data[at + 1 : at + length]
+    if not length or len(rest) < length - 1 or any(b & 0xC0 != 0x80 for b in rest):
+        return None, at + 1
+    point = first & (0x7F >> length)
+    for b in rest:
+        point = point << 6 | b & 0x3F
+    return point, at + length
+
+
+def words(data: bytes, shift: int = 0) -> list[Word]:
+    """All words, numbers each by itself; `shift` is added to their places."""
+    text, shifts = folded(data)
+    if not shifts:
+        return [Word(hash_of(m[0]), m[0], m.start() + shift, m.end() + shift) for m in WORD.finditer(text)]
+    found = []
+    before, last = Shift(0, 0, 0, 0), 0
+    for match in WORD.finditer(text):
+        start, end = match.span()
+        while last < len(shifts) and shifts[last].begin <= start:
+            before, last = shifts[last], last + 1
+        first = before.source if start < before.end else start - before.end + before.behind
+        while last < len(shifts) and shifts[last].begin < end:
+            before, last = shifts[last], last + 1
+        behind = before.behind if end <= before.end else end - before.end + before.behind
+        found.append(Word(hash_of(match[0]), match[0], first + shift, behind + shift))
+    return found
+
+
+@lru_cache(1 << 14)
+def hash_of(word: bytes) -> int:
+    """64 bits for a word; the same for every number."""
+    if 48 <= word[0] < 58:
+        return NUMBER
+    low, high = int.from_bytes(word[:8], "little"), int.from_bytes(word[8:KEPT_BYTES], "little")
+    mixed = (low ^ len(word) * MIX[2] & ALL) * MIX[0] & ALL
+    mixed ^= mixed >> 32
+    mixed = (mixed + high) * MIX[1] & ALL
+    return mixed ^ mixed >> 29
+
+
+def masked(found: list[Word]) -> list[int]:
+    """Which of the words are compared: of a run of numbers only the first."""
+    return [
+        place
+        for place, word in enumerate(found)
+        if word.hash != NUMBER or place == 0 or found[place - 1].hash != NUMBER
+    ]
+
+
+def fives(hashes: Sequence[int]) -> "zip[tuple[int, ...]]":
+    """Hashes of each `SIZE` neighbouring words."""
+    return zip(*(hashes[shift:] for shift in range(SIZE)), strict=False)
+
+
+def gram(hashes: Sequence[int]) -> int:
+    """64 bits for `SIZE` words in their order."""
+    a, b, c, d, e = hashes
+    _, p, q, r, s = ROTATIONS
+    return (
+        a
+        ^ (b << p | b >> (64 - p)) & ALL
+        ^ (c << q | c >> (64 - q)) & ALL
+        ^ (d << r | d >> (64 - r)) & ALL
+        ^ (e << s | e >> (64 - s)) & ALL
+    )
