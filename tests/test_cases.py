@@ -1,15 +1,16 @@
 """The acceptance cases of RULES.md, one test each, put to the public functions of prill.
 
-`PRILL_CASES` names another folder of the same form. A part that is not here yet is skipped by name; a part that nobody
-knows fails.
+`PRILL_CASES` names another folder of the same form. A part that nobody knows fails.
 """
 
 import base64
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from math import isclose
 from pathlib import Path
@@ -18,10 +19,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from prill import classify, contract, display, machine, redact, seeds, verdicts, wallet
+from prill import classify, conduct, contract, display, gates, machine, plugins, redact, seeds, slips, verdicts, wallet
 from prill.answers import numbers, replies
 from prill.answers.calls import BadGold, Call, mismatch
 from prill.answers.sameness import equivalent
+from prill.asking import reading
+from prill.calibration.scene import Scene
 from prill.graders import choice, function_call, math, number, python_tests
 from prill.trajectory import parse as parse_trajectory
 
@@ -174,6 +177,24 @@ def combined(asked: Value) -> Value:
     return {"status": found.status, "source": found.source, **found.values}
 
 
+def ruled(asked: Value) -> Value:
+    """What a judge makes of one command; whether a run is judged at all."""
+    if asked["rule"] == "should_judge":
+        return {"judge": conduct.worth_judging(asked["trace_events"])}
+    with tempfile.TemporaryDirectory() as folder:
+        scene = Scene(Path(folder), random.Random(0), benchmark=asked["benchmark"], way="imported")
+        if asked.get("executed", True):
+            scene.bash(asked["command"])
+        else:
+            scene.say(asked["command"])
+        judge = plugins.get("judges", {"api": "hosted_api", "lookup": "lookup"}[asked["rule"]])
+        (found,) = judge(scene.evidence())
+    return {
+        "hosted_api": found.verdict == "broken",
+        "lookup": {"unknown": "suspect", "kept": "clean"}.get(found.verdict),
+    }
+
+
 def paid(asked: Value) -> Value:
     """What usage costs, or whether the gate opens."""
     if asked.get("op") == "gate":
@@ -219,6 +240,63 @@ def page(asked: Value) -> Value:
     return {"text": text, "json_round_trips": json.loads(text) == asked["json_in_script"]}
 
 
+def gate(asked: Value) -> Value:
+    """One gate of a self-check, by its name."""
+    return {
+        "startup": started,
+        "healthy_after": started,
+        "graded_request": graded,
+        "concurrent": together,
+        "budget": rationed,
+        "staleness": lambda asked: {
+            "warning": gates.stale(asked.get("last_pass_files_sha256"), asked["submitted_files_sha256"])
+        },
+    }[asked["gate"]](asked)
+
+
+def started(asked: Value) -> Value:
+    """Whether a server came up, or still is."""
+    limit, health = asked.get("limit_s"), asked.get("health", [])
+    if asked["gate"] == "healthy_after":
+        found = gates.healthy_after(None, limit or 60, health=health, generation=asked.get("probe_generation", "ok"))
+    else:
+        ended = any(asked.get(name) not in (None, False) for name in ("exit_code", "exited", "exited_after_s"))
+        generation = asked.get("first_generation", "ok")
+        found = gates.startup(asked.get("ready_after_s"), limit, exited=ended, health=health, generation=generation)
+    return {"pass": found.state in ("green", "amber"), "status": gates.status(found.state), "margin_s": found.margin}
+
+
+def graded(asked: Value) -> Value:
+    """What one reply is worth, read as the server sent it."""
+    try:
+        reply = reading.read("", json.dumps(asked["reply"]).encode())
+    except reading.Lapse:
+        return {"well_formed": False, "scores_zero": True, "warning": "MALFORMED"}
+    letter = choice.read_letters(reply.text, asked.get("choices", "ABCD"), mode="strict")
+    told = gates.Asked(item="", stop=reply.stop, empty=slips.empty(reply.text), found=letter is not None)
+    word = gates.warning(told)
+    return {"well_formed": True, "scores_zero": word is not None, "warning": word}
+
+
+def together(asked: Value) -> Value:
+    """Many requests at a time."""
+    reasons = asked["finish_reasons"]
+    seconds = asked.get("durations_s") or [None] * len(reasons)
+    texts = asked.get("contents") or ["?"] * len(reasons)
+    requests = [
+        gates.Asked(item="", stop=reading.STOPS.get(reason, "timeout"), seconds=second, empty=slips.empty(text or ""))
+        for reason, second, text in zip(reasons, seconds, texts, strict=True)
+    ]
+    found = gates.concurrent(requests, asked["limit_s"], asked.get("slowest_s"))
+    return {**found.numbers, "status": gates.status(found.state)}
+
+
+def rationed(asked: Value) -> Value:
+    """Whether another check may be asked for."""
+    left = gates.left(asked["used"], asked["limit"])
+    return {"left": left, "allowed": left > 0}
+
+
 PARTS: dict[str, Callable[[Value], Value]] = {
     "evaluator/answer.aime": aime,
     "evaluator/answer.choice": letters,
@@ -230,6 +308,7 @@ PARTS: dict[str, Callable[[Value], Value]] = {
     "evaluator/template.family": family,
     "judge/combine": combined,
     "judge/parse.json": judged,
+    "judge/rules": ruled,
     "judge/parse.text": lambda asked: {"verdict": verdicts.parse_text(**asked)},
     "publish/html": page,
     "publish/redact": hidden,
@@ -237,6 +316,7 @@ PARTS: dict[str, Callable[[Value], Value]] = {
     "runner/hubcache": lambda asked: {"effective": machine.hub_cache(asked["env"])},
     "runner/reap": lambda asked: {"kill": list(machine.leftovers(asked["gpu_pids"], asked["own_pids"]).kill)},
     "runner/timer": timer,
+    "selfcheck/gates": gate,
     "trajectory/parse": said,
     "trajectory/display": lambda asked: {"shown": display.shown(asked["text"])},
     "wallet": paid,
@@ -249,7 +329,6 @@ ELSEWHERE = {
     "evaluator/sandbox": "tests/test_coderun.py",
 }
 """Part → the file that puts its cases to prill."""
-NOT_YET = {"judge/rules", "selfcheck/gates"}
 
 # --- comparing ----------------------------------------------------------------------------------------------------
 
@@ -294,8 +373,6 @@ def test_each_case_is_met(file: Path) -> None:
     part, asked, expected = case["part"], case["input"], case["expected"]
     if part in ELSEWHERE:
         pytest.skip(f"part {part} is tested in {ELSEWHERE[part]}")
-    if part in NOT_YET:
-        pytest.skip(f"part {part} is not built yet")
     if part == "evaluator/answer.code":
         expected = {"passes": True, **expected} if expected.get("code") == "required" else expected
         got = code(asked, expected)

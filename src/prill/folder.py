@@ -21,10 +21,13 @@ import msgspec
 from msgspec.structs import replace
 
 from prill.errors import DefinitionError, InfraError
+from prill.gates import SelfCheck
 from prill.record import OURS, Event, File, Judgement, Measurement, Outcome, Run, Submission
 from prill.spec import RunSpec
 
 T = TypeVar("T", bound=msgspec.Struct)
+OVERRIDE = "override"
+"""The name under which a person's signed rulings lie among the findings; no judge may bear it."""
 PROBES = 20
 """How often a lock is tried, a fiftieth of a second apart."""
 
@@ -45,6 +48,7 @@ class RunFolder:
     raw = property(lambda self: self.path / "raw")
     workspace = property(lambda self: self.path / "workspace")
     submission_files = property(lambda self: self.path / "submission")
+    spec_file = property(lambda self: self.path / "spec.json")
     prompt_file = property(lambda self: self.path / "prompt.md")
     stdout = property(lambda self: self.path / "raw" / "stdout")
     stderr = property(lambda self: self.path / "raw" / "stderr")
@@ -62,6 +66,7 @@ class RunFolder:
     hub = property(lambda self: self.path / "hub.jsonl")
     provider = property(lambda self: self.path / "provider.jsonl")
     solving = property(lambda self: self.path / ".solving")
+    selfchecks = property(lambda self: self.path / "selfchecks")
 
     def scratch(self, stage: str, *, keep: bool = False) -> Path:
         """A folder for a stage's unfinished work; what a crash left in it is removed first, unless it is to be kept."""
@@ -115,6 +120,11 @@ class RunFolder:
         files = self.numbered("findings", judge)
         return decode(files[-1], Judgement) if files else None
 
+    def self_checks(self) -> list[SelfCheck]:
+        """The self-checks that the agent asked for, in order."""
+        files = sorted(self.selfchecks.glob("[0-9]*.json"), key=lambda file: (len(file.name), file.name))
+        return [decode(file, SelfCheck) for file in files]
+
     def events(self) -> list[Event]:
         """All events; a line that a crash cut is an event named `torn`."""
         try:
@@ -140,6 +150,7 @@ class RunFolder:
         spec, outcome, submission, events = self.spec(), self.outcome(), self.submission(), self.events()
         measurements = tuple(m for b in spec.benchmarks if (m := self.measurement(b.name)))
         judgements = tuple(j for judge in spec.judges if (j := self.judgement(judge)))
+        overrides = tuple(decode(file, Judgement) for file in self.numbered("findings", OVERRIDE))
         began = next((event.at for event in events if event.event == "began" and event.stage == "solve"), None)
         if outcome is None:
             over = any(event.event == "ended" and event.stage == "solve" for event in events)
@@ -157,7 +168,7 @@ class RunFolder:
             outcome=outcome,
             submission=submission,
             measurements=measurements,
-            judgements=judgements,
+            judgements=(*judgements, *overrides),
             failures=tuple(event for event in events if event.event == "failed"),
         )
 

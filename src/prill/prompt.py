@@ -11,9 +11,18 @@ def render(spec: RunSpec) -> str:
         benchmarks=" and ".join(benchmark.title for benchmark in spec.benchmarks),
         time=hours_in_words(spec.budget.hours),
         money="" if spec.budget.usd is None else f" and {spec.budget.usd:g} US dollars",
+        checks=checks(spec.budget.self_checks),
         rules=rules,
     )
     return filled.strip() + "\n"
+
+
+def checks(granted: int) -> str:
+    """The line about the self-check; empty where the suite grants none."""
+    if not granted:
+        return ""
+    many = "once" if granted == 1 else f"{granted} times"
+    return f"    self-check            how $PRILL_SUBMISSION would be served and answer; {many}, then no more"
 
 
 def hours_in_words(hours: float) -> str:

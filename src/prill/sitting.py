@@ -245,6 +245,7 @@ def open_box(subject: Subject, memory_bytes: int | None = None):  # type: ignore
     need = Need(
         mounts=mounts,
         runtime=(*runtime.folders(), runtime.package_root(), *engine.folders()),
+        devices=runtime.gpus(),
         env={**runtime.environment(), "PYTHONPATH": str(runtime.package_root())},
         memory_bytes=memory_bytes,
     )

@@ -1,4 +1,4 @@
-"""The doors out of an agent's box: the gateway to a model, the proxy to other hosts, the front of the hub.
+"""The doors out of an agent's box: the gateway to a model, the proxy to other hosts, the front of the hub, self-checks.
 
 Each listens on a UNIX socket in a folder that is mounted into the network-less box, where a relay gives it a port of
 the box's own loopback. The box cannot write the folder, nor the ledger and logs that the doors keep.
@@ -30,7 +30,8 @@ from prill.gateway.ledger import Ledger, text
 from prill.gateway.running import Gateway
 from prill.items import cache
 from prill.sockets import DOOR, EGRESS, HUB, Box, Command
-from prill.solving.place import DOORS, GIVEN
+from prill.solving.checks import Checks
+from prill.solving.place import CHECK, DOORS, GIVEN
 from prill.spec import RunSpec
 
 START_SECONDS = 30.0
@@ -132,6 +133,8 @@ def opened(
                 )
                 last.enter_context(front)
                 doors.names.append("hub")
+        if spec.budget.self_checks:
+            last.enter_context(Checks(run, spec.budget.self_checks, catalog, folder / CHECK))
         yield doors
 
 

@@ -15,8 +15,8 @@ from prill.sockets import DOOR, EGRESS, HUB, TOKEN, Agent, Box, Command, Mount, 
 from prill.spec import RunSpec
 
 HOME, TASK, SUBMISSION = "/home/agent", "/home/agent/task", "/home/agent/task/final_model"
-GIVEN, DOORS = "/prill", "/prill/doors"
-TOOLS = {"evaluate": "evaluate.py", "prill-left": "prill_left.py", "relay": "relay.py"}
+GIVEN, DOORS, CHECK = "/prill", "/prill/doors", "check.sock"
+TOOLS = {"evaluate": "evaluate.py", "prill-left": "prill_left.py", "relay": "relay.py", "self-check": "self_check.py"}
 
 
 def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, agent: Agent, command: Command, doors: Path) -> Need:
@@ -24,6 +24,8 @@ def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, agent: Agent, comma
     for folder in (run.raw, run.workspace, run.given / "bin", run.given / "nothing", run.given / "doors"):
         folder.mkdir(parents=True, exist_ok=True)
     for name, source in TOOLS.items():
+        if name == "self-check" and not spec.budget.self_checks:
+            continue
         target = run.given / "bin" / name
         shutil.copyfile(runtime.PACKAGE / "tools" / source, target)
         target.chmod(0o755)
@@ -105,6 +107,7 @@ def environment(
         "PRILL_ITEMS": place(f"/items/{spec.benchmarks[0].name}.jsonl"),
         "PRILL_SUBMISSION": place(SUBMISSION),
         "PRILL_SEED": str(spec.seed),
+        **({"PRILL_CHECK": place(f"{DOORS}/{CHECK}")} if spec.budget.self_checks else {}),
     }
 
 

@@ -4,9 +4,7 @@ Links and special files are not copied and are named as faults. Writes submissio
 Loading the weights is left to measure, which serves them.
 """
 
-import os
 import shutil
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,14 +12,13 @@ import msgspec
 from prill.catalog import Catalog
 from prill.checkpoint.audit import audit
 from prill.checkpoint.context import Context
-from prill.errors import InfraError
+from prill.copying import copied
 from prill.folder import RunFolder, list_files, tree_digest
+from prill.gates import standing
 from prill.record import Fault, Submission
 from prill.spec import RunSpec
 
 NAME = "final_model"
-LARGEST_BYTES = 64 << 30
-MOST_FILES = 10_000
 
 
 def done(run: RunFolder) -> bool:
@@ -33,7 +30,7 @@ def do(run: RunFolder, catalog: Catalog) -> None:
     """Copy, hash, audit, write."""
     spec, source = run.spec(), run.workspace / NAME
     beside = run.scratch("sealing")
-    faults = list(copy(source, beside)) if source.is_dir() and not source.is_symlink() else []
+    faults = copied(source, beside) if source.is_dir() and not source.is_symlink() else []
     left = list_files(run.workspace, skip=(NAME,))
     if not any(file.is_file() for file in beside.rglob("*")):
         why = "final_model is not there" if not source.exists() else "final_model holds no regular file"
@@ -56,6 +53,8 @@ def do(run: RunFolder, catalog: Catalog) -> None:
         )
         shutil.rmtree(run.submission_files, ignore_errors=True)
         beside.rename(run.submission_files)
+    if spec.budget.self_checks:
+        run.append("self_checked", "seal", **standing(run.self_checks(), record.digest, record.files))
     run.write(run.submission_file, record)
 
 
@@ -72,27 +71,3 @@ def absent(why: str, faults: tuple[Fault, ...], left: tuple) -> Submission:  # t
     return Submission(
         state="absent", why=why, digest=None, files=(), faults=faults, tensors=None, parameters=None, left=left
     )
-
-
-def copy(source: Path, target: Path) -> list[Fault]:
-    """Regular files of a folder, links refused, sizes and counts bounded; what was refused comes back as faults."""
-    faults: list[Fault] = []
-    total = count = 0
-    for directory, subfolders, names in os.walk(source):
-        place = target / Path(directory).relative_to(source)
-        place.mkdir(parents=True, exist_ok=True)
-        for name in [*names, *(name for name in subfolders if Path(directory, name).is_symlink())]:
-            file = Path(directory, name)
-            label = str(file.relative_to(source)).encode(errors="backslashreplace").decode()
-            if file.is_symlink() or not file.is_file():
-                faults.append(Fault(code="NOT_A_FILE", why=f"{label} is a link or a special file: not copied"))
-                continue
-            total, count = total + file.stat().st_size, count + 1
-            if total > LARGEST_BYTES or count > MOST_FILES:
-                faults.append(Fault(code="TOO_LARGE", why=f"more than {LARGEST_BYTES} bytes or {MOST_FILES} files"))
-                return faults
-            try:
-                shutil.copyfile(file, place / name, follow_symlinks=False)
-            except OSError as error:
-                raise InfraError(f"cannot copy {file}: {error}") from error
-    return faults
