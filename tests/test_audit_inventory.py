@@ -258,7 +258,7 @@ def test_no_archive_breaks_the_reading(data: st.DataObject) -> None:
         file.write(whole[: data.draw(st.integers(1, len(whole)))])
         file.flush()
         with suppress(DefinitionError):
-            assert from_place(Path(file.name)).counts.tasks <= 3
+            assert from_place(Path(file.name)).counts.tasks <= 10  # entries; a changed byte may make another name
 
 
 def packed(kind: str) -> bytes:

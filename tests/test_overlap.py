@@ -161,7 +161,7 @@ def zipped(data: bytes) -> bytes:
     """A zip archive with a compressed file in it."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("data.jsonl.gz", gzip.compress(data))
+        archive.writestr("data.jsonl.gz", gzip.compress(data, mtime=0))
     return out.getvalue()
 
 
@@ -169,7 +169,7 @@ def zipped(data: bytes) -> bytes:
     "pack",
     [gzip.compress, bz2.compress, lzma.compress, tarred, zipped, lambda data: data.decode().encode("utf-16"),
      lambda data: data.decode().encode("utf-16-le"), lambda data: b'{"blob": "' + b64encode(data) + b'"}',
-     lambda data: b"x = '" + b64encode(gzip.compress(data * 3)) + b"'", lambda data: b"\0\xff\x00\x01" * 99 + data],
+     lambda data: b"x = '" + b64encode(gzip.compress(data * 3, mtime=0)) + b"'", lambda data: b"\0\xff\x00\x01" * 99 + data],
     ids=["gz", "bz2", "xz", "tar.gz", "zip of gz", "utf-16", "utf-16 bare", "base64", "base64 of gz", "binary"],
 )  # fmt: skip
 def test_packed_files_are_opened(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
@@ -215,7 +215,7 @@ def test_token_ids(tmp_path: Path, repo: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("a.gz", gzip.compress(hashlib.sha512(b"x").digest() * 2)[:60], "damaged"),
+        ("a.gz", gzip.compress(hashlib.sha512(b"x").digest() * 2, mtime=0)[:60], "damaged"),
         ("a.parquet", b"PAR1" + b"x" * 40, "damaged"),
         ("a.zip", b"PK\x03\x04" + b"x" * 40, "damaged"),
         ("a.npy", b"\x93NUMPY\x01\x00" + b"x" * 40, "damaged"),
@@ -238,7 +238,7 @@ def test_bombs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(3 << 20)))
     data = b"x"
     for _ in range(sources.DEEPEST + 1):
-        data = gzip.compress(data)
+        data = gzip.compress(data, mtime=0)
     (tmp_path / "b.gz").write_bytes(data)
     first, second = searched(tmp_path).unread
     assert "unpacks to more than" in first and "packed more than" in second

@@ -262,11 +262,13 @@ def show(chosen: argparse.Namespace) -> int:
 
 def publish(chosen: argparse.Namespace) -> int:
     """`prill publish`."""
+    from prill.catalog import Catalog
     from prill.folder import folders
     from prill.publish import publish as write_site
 
     board, _ = standings(chosen)
-    print(write_site(board, folders(chosen.runs), chosen.to) / "index.html")
+    suite = Catalog(chosen.definitions).suite(chosen.suite)
+    print(write_site(board, folders(chosen.runs), chosen.to, suite) / "index.html")
     return 0
 
 

@@ -28,7 +28,7 @@ def key(spec: RunSpec) -> Key:
     return spec.entrant.name, spec.model.name, tuple(benchmark.name for benchmark in spec.benchmarks), spec.seed
 
 
-NOT_DECIDED = ("id", "definitions", "origin")
+NOT_DECIDED = ("id", "definitions", "origin", "panel")
 ONLY_SHOWN = ("licence", "source")
 
 

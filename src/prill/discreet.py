@@ -14,6 +14,7 @@ from msgspec import Struct, convert, to_builtins
 
 from prill.redact import Redactor
 from prill.spec import RunSpec
+from prill.trajectory.compiled import THE_SEARCH
 from prill.trajectory.forms import blocks
 
 T = TypeVar("T", bound=Struct)
@@ -35,7 +36,7 @@ class Taken(NamedTuple):
 def redactor(specs: Iterable[RunSpec], environment: Mapping[str, str]) -> Redactor:
     """What takes the providers' keys out, where the environment has them, and everything that looks like a key."""
     names = {spec.provider.key for spec in specs if spec.provider and spec.provider.key}
-    return Redactor({name: environment[name] for name in names if name in environment})
+    return Redactor({name: environment[name] for name in names if name in environment}, places=THE_SEARCH.places)
 
 
 def value(whole: T, by: Redactor) -> T:
@@ -61,7 +62,13 @@ class Hashed:
 
     def read(self, size: int) -> bytes:
         """The next bytes."""
-        piece = self.source.read(size)
+        return self._told(self.source.read(size))
+
+    def readline(self) -> bytes:
+        """The rest of the line."""
+        return self._told(self.source.readline())
+
+    def _told(self, piece: bytes) -> bytes:
         self.size += len(piece)
         self.digest.update(piece)
         return piece

@@ -16,16 +16,30 @@ import msgspec
 
 from prill import plugins
 from prill.errors import PrillError
+from prill.panels import Panel
 from prill.sockets import Evidence, Judge, Value
+from prill.spec import Asked
 
 OURS = 3
 
 
+class Desk(Value, frozen=True, kw_only=True):
+    """Of whom a judge may ask: of a model at an address, or of whoever answers the letters in a folder."""
+
+    panel: Panel
+    url: str | None
+    """Root of the gateway as this box reaches it; `None`: by letters."""
+    token: str
+    folder: Path
+    """Where replies are kept, letters lie, and copies of the evidence for an agent."""
+
+
 class JudgeJob(Value, frozen=True, kw_only=True):
-    """Which judge, on which evidence."""
+    """Which judge, on which evidence, and of whom it may ask if it is one that asks."""
 
     judge: str
     evidence: Evidence
+    desk: Desk | None = None
 
 
 class CountJob(Value, frozen=True, kw_only=True):
@@ -60,7 +74,38 @@ def judge(job: bytes) -> object:
     """Let one judge speak."""
     decoded = msgspec.json.decode(job, type=JudgeJob, dec_hook=decode_path)
     plugin: Judge = plugins.get("judges", decoded.judge)
-    return plugin(decoded.evidence)
+    return plugin(decoded.evidence) if decoded.desk is None else asking(decoded.judge, decoded.evidence, decoded.desk)
+
+
+def asking(judge: str, evidence: Evidence, desk: Desk) -> object:
+    """Let one judge speak that asks."""
+    from prill.judge_model import JudgeModel
+    from prill.panel.given import copy
+    from prill.panel.letters import Letters
+
+    panel, plugin = desk.panel, plugins.get("judges", judge)
+    if desk.url is None:
+        copy(evidence.folder, desk.folder / "evidence")
+        return plugin(evidence, panel, Letters(desk.folder, panel.model, panel.tries, panel.answer_seconds * 2))
+    asked = Asked(
+        model=panel.model,
+        effort=panel.effort,
+        max_tokens=panel.max_tokens,
+        tries=panel.tries,
+        connections=panel.connections,
+    )
+    ask = JudgeModel(
+        f"{desk.url}/v1",
+        asked,
+        desk.folder / "replies",
+        key=desk.token,
+        request_seconds=panel.answer_seconds,
+        wire=panel.wire,
+        temperature=panel.temperature,
+    )
+    findings = plugin(evidence, panel, ask)
+    (desk.folder / "spent.json").write_bytes(msgspec.json.encode(ask.spent()))
+    return findings
 
 
 def count(job: bytes) -> object:

@@ -20,6 +20,7 @@ from prill.asking.loop import Asking, Pace, ask
 from prill.asking.loop import Question as Request
 from prill.asking.reading import Answer
 from prill.errors import DefinitionError, InfraError
+from prill.outside import Wire
 from prill.sockets import Inquiry, Opinion, Value
 from prill.spec import Asked
 
@@ -46,12 +47,14 @@ class JudgeModel:
         price: Price | None = None,
         request_seconds: float = 600.0,
         attempts: int = 4,
+        wire: Wire = "chat",
+        temperature: float | None = None,
         tell: Callable[[Pace], None] = lambda _: None,
     ) -> None:
         """`url` ends in `/v1`; `file` keeps the replies; `attempts` are for what the machine does wrong; `tell` hears
-        how far each round of tries is."""
+        how far each round of tries is. A `temperature` of `None` is the server's own."""
         self.model, self.asked, self.file, self.price = asked.model, asked, file, price
-        self.effort, self.tell = asked.effort, tell
+        self.effort, self.tell, self.temperature = asked.effort, tell, temperature
         self.how = Asking(
             url=url,
             model=asked.model,
@@ -59,6 +62,7 @@ class JudgeModel:
             request_seconds=request_seconds,
             attempts=attempts,
             key=key,
+            wire=wire,
         )
         self.heard: dict[str, Answer] = {}
 
@@ -80,9 +84,13 @@ class JudgeModel:
         if not todo:
             return {}
         while True:
-            requests = [Request(id=name, body=body(each, self.asked, self.effort)) for name, each in todo.items()]
+            requests = [
+                Request(id=name, body=body(each, self.asked, self.effort, self.temperature))
+                for name, each in todo.items()
+            ]
             try:
                 settings = f"{self.model} {self.asked.max_tokens} {self.effort}"
+                settings += "" if self.temperature is None else f" {self.temperature}"
                 ask(requests, self.how, self.file, settings, self.tell)
                 break
             except InfraError as error:
@@ -154,13 +162,17 @@ def named(inquiries: Sequence[Inquiry]) -> list[str]:
     return names
 
 
-def body(inquiry: Inquiry, asked: Asked, effort: str | None) -> Callable[[], dict[str, Any]]:
+def body(
+    inquiry: Inquiry, asked: Asked, effort: str | None, temperature: float | None = None
+) -> Callable[[], dict[str, Any]]:
     """What is sent, made when its turn comes."""
 
     def made() -> dict[str, Any]:
         system = [{"role": "system", "content": inquiry.system}] if inquiry.system is not None else []
         sent: dict[str, Any] = {"messages": [*system, {"role": "user", "content": inquiry.user}]}
         sent["max_completion_tokens"] = asked.max_tokens
+        if temperature is not None:
+            sent["temperature"] = temperature
         return sent if effort is None else {**sent, "reasoning_effort": effort}
 
     return made

@@ -89,8 +89,9 @@ def render(
     steps: Mapping[str, Sequence[Step]],
     files: Mapping[str, Sequence[Copy]],
     templates: Mapping[str, str],
+    records: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Relative path → text of every page. All mappings but `templates` are by run id."""
+    """Relative path → text of every page. All mappings are by run id, but `templates` and `records` (by entrant)."""
     from jinja2 import DictLoader, Environment, StrictUndefined
 
     room = Environment(
@@ -101,7 +102,7 @@ def render(
     room.globals |= {"STATES": STATES, "VERDICTS": VERDICTS, "cut": cut, "href": href, "interval": interval}
     own = {name: reach(name, steps.get(name, ()), files.get(name, ())) for name in runs}
     pages = {
-        "index.html": room.get_template("index.html").render(up="", **index(board, runs, own)),
+        "index.html": room.get_template("index.html").render(up="", records=records or {}, **index(board, runs, own)),
         "style.css": templates["style.css"],
         "standings.json": json.format(json.encode(board), indent=1).decode() + "\n",
     }

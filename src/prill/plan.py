@@ -29,6 +29,7 @@ def plan(
     sittings = [(test,) for test in benchmarks] if "benchmark" in suite.cell else [tuple(benchmarks)]
     shared = {f"suites/{suite.name}", f"prompts/{prompt.name}"}
     shared |= {f"hosts/{hosts.name}"} if hosts else set()
+    shared |= {f"panels/{suite.panel}"} if suite.panel else set()
     specs = []
     for entrant, model, tests, seed in product(entrants, models, sittings, seeds):
         used = shared | {f"entrants/{entrant.name}", f"models/{model.name}"} | {f"benchmarks/{t.name}" for t in tests}
@@ -53,6 +54,7 @@ def plan(
                 provider=provider,
                 prices=prices if provider else None,
                 hosts=hosts,
+                panel=suite.panel,
                 definitions={name: digests[name] for name in sorted(used)},
             )
         )

@@ -20,11 +20,13 @@ from msgspec import DecodeError, json
 from prill import discreet
 from prill.audit.assembly import now
 from prill.audit.bundle import seal
+from prill.audit.pointers import safe_name
 from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.pages import Copy, render
 from prill.record import Run, Step
 from prill.records.bundling import bundle
+from prill.records.making import identity
 from prill.records.ours import by_id, of_standing
 from prill.records.reading import read
 from prill.redact import Redactor
@@ -95,7 +97,8 @@ def recorded(board: Board, suite: Suite, folders: list[RunFolder], site: Path, b
     started, runs, links = now(), by_id(folders), {}
     nets = discreet.redactor((folder.spec() for folder in folders), os.environ)
     for row in board.standings:
-        place = f"records/{row.entrant}"
+        fit = safe_name(row.entrant) and "/" not in row.entrant
+        place = f"records/{row.entrant if fit else identity(row.entrant)}"
         old = earlier(before / place)
         record, files = of_standing(board, suite, row.entrant, runs, started[:10], old, nets.redact)
         seal(site / place, bundle(record, files, ["prill", "publish", board.suite], started))

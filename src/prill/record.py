@@ -311,6 +311,12 @@ class Judgement(Record, frozen=True, kw_only=True, tag="prill/judgement/1", tag_
     findings: tuple[Finding, ...]
     isolated: bool
     wall_seconds: float
+    by: Literal["evidence", "models", "person"] = "evidence"
+    """Who speaks: a program that reads evidence, models that were asked, or a person who overrules both."""
+    asked: dict[str, Any] = {}
+    """Of models: the whole panel, the digest of its words, what was spent; replies and ledger lie beside this file."""
+    signed: dict[str, Any] | None = None
+    """Of a person: the statement with these findings, as a signed DSSE envelope."""
 
 
 class Run(Record, frozen=True, kw_only=True):

@@ -75,6 +75,8 @@ def expected(
     """
     known = imported or {}
     chosen = [known.get(name) or catalog.entrant(name) for name in entrants]
+    if suite.panel:
+        catalog.panel(suite.panel)  # its digest is one of the run's
     providers = {each.provider: catalog.provider(each.provider) for each in chosen if each.provider}
     if providers and suite.prices is None:
         first = next(each.name for each in chosen if each.provider)

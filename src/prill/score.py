@@ -17,6 +17,7 @@ from prill.decisions import Key, key
 from prill.record import Finding, Measurement, Run
 from prill.scoring import tally
 from prill.scoring.selection import choose, seeds_of, totals
+from prill.scoring.voices import voices
 from prill.scoring.why import alerts, why_zero
 from prill.spec import Effect, Reference, RunSpec, Suite
 from prill.standings import Attempt, Board, Cell, CellState, Era, Standing
@@ -195,9 +196,11 @@ def cell_of(suite: Suite, reference: Reference | None, empty: Cell, run: Run) ->
     if run.submission is None or measured is None:
         return replace(cell, why="a stage of this run is not done")
     cell = replace(cell, raw=tally.number(measured.value), n=measured.n, stderr=measured.stderr)
-    findings = [finding for judgement in run.judgements for finding in judgement.findings]
+    heard = voices(run, suite.signers)
+    findings = list(heard.findings)
     ruling = decide(suite.policy, reading_of(suite, run, measured, findings))
     cell = settled(suite, reference, cell, ruling)
+    cell = replace(cell, alerts=heard.alerts)
     decided_by = next((f for f in findings if f.rule == ruling.rule and f.verdict != "kept"), None)
     if decided_by is not None:
         cell = replace(cell, cites=decided_by.citations)
@@ -205,7 +208,7 @@ def cell_of(suite: Suite, reference: Reference | None, empty: Cell, run: Run) ->
         return cell
     test = next(test for test in run.spec.benchmarks if test.name == empty.benchmark)
     free = None if suite.score.scale == "raw" else tally.rescale(cell.raw, test.floor, test.ceiling)
-    noticed = alerts(measured, empty.model, suite.references)
+    noticed = (*heard.alerts, *alerts(measured, empty.model, suite.references))
     cell = replace(cell, unclamped=free, alerts=noticed)
     if ruling.state != "measured":
         return cell

@@ -48,10 +48,19 @@ def _holders(value: Any, keys: Collection[str]) -> list[dict[str, Any]]:
 
 
 def parse_json(reply: str, schema: Sequence[str]) -> dict[str, bool] | None:
-    """The verdict in a judge's reply: the last complete JSON object with every key of the schema (Z1).
+    """The verdict in a judge's reply: the booleans (or words) of `last_object` (Z1); `None` for anything else (Z2)."""
+    last = last_object(reply, schema)
+    if last is None:
+        return None
+    values = {key: _boolean(last[key]) for key in schema}
+    return {key: value for key, value in values.items() if value is not None} if None not in values.values() else None
 
-    `None` where there is none, or where it holds anything but booleans (or the words), or where a further object that
-    names a key was cut off: what stands before it may be an example (Z2).
+
+def last_object(reply: str, schema: Sequence[str]) -> dict[str, Any] | None:
+    """The last complete JSON object of a reply with every key of the schema, fenced, nested or in prose (Z1).
+
+    `None` where there is none, or where a further object that names a key was cut off: what stands before it may be an
+    example (Z2).
     """
     text = reply[-_LONGEST:]
     last: dict[str, Any] | None = None
@@ -71,12 +80,7 @@ def parse_json(reply: str, schema: Sequence[str]) -> dict[str, bool] | None:
         at, rest = text.find("{", end), text[end:]
         if holders and not rest.strip():
             break
-    if last is None or not schema:
-        return None
-    if _is_cut_off(text, schema):
-        return None
-    values = {key: _boolean(last[key]) for key in schema}
-    return {key: value for key, value in values.items() if value is not None} if None not in values.values() else None
+    return None if not schema or _is_cut_off(text, schema) else last
 
 
 def _is_cut_off(text: str, schema: Sequence[str]) -> bool:

@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from prill.asking import wires
 from prill.asking.kept import Kept
 from prill.asking.reading import Answer, Lapse, complaint, read
 from prill.errors import DefinitionError, InfraError
+from prill.outside import Wire
 from prill.sockets import Value
 
 T = TypeVar("T")
@@ -40,6 +42,8 @@ class Asking(Value, frozen=True, kw_only=True):
     """How long one question waits, in all."""
     key: str | None = None
     """Sent as a bearer token, for servers that want one."""
+    wire: Wire = "chat"
+    """Whose words the server understands; see `wires.py`."""
 
 
 class Question(Value, frozen=True, kw_only=True):
@@ -166,6 +170,7 @@ class Asker:
             connector=aiohttp.TCPConnector(limit=self.how.connections + 1),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=30),
             headers={"Content-Type": "application/json", "Accept-Encoding": "identity"}
+            | wires.HEADERS.get(self.how.wire, {})
             | ({"Authorization": f"Bearer {self.how.key}"} if self.how.key else {}),
             auto_decompress=False,
         )
@@ -215,15 +220,18 @@ class Asker:
         self.alive = time.monotonic()
         if body is None:
             return Answer(id=question.id, stop="length", why=f"cut off: a reply of over {self.how.reply_bytes} bytes")
-        return read(question.id, body) if status == 200 else complaint(question.id, status, headers, body)
+        if status != 200:
+            return complaint(question.id, status, headers, body)
+        return read(question.id, wires.completion(self.how.wire, body))
 
     async def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes | None]:
         """Status, headers and body, which is `None` if it is longer than the cap."""
         import aiohttp
 
-        data = msgspec.json.encode({"model": self.how.model, **body})
+        url, sent = wires.request(self.how.wire, self.how.url, path, self.how.model, body)
+        data = msgspec.json.encode(sent)
         try:
-            async with self.session.post(self.how.url + path, data=data, allow_redirects=False) as response:
+            async with self.session.post(url, data=data, allow_redirects=False) as response:
                 pieces, size = [], 0
                 async for piece in response.content.iter_any():
                     size += len(piece)
@@ -247,6 +255,7 @@ class Asker:
             late = f"no reply in {self.how.request_seconds:g} s"
             chat = {"messages": [{"role": "user", "content": "1"}]}
             token = {**(chat if path.endswith("/chat/completions") else {"prompt": "1"}), "max_tokens": 1}
+            token |= {"max_completion_tokens": 16} if self.how.wire != "chat" else {}
             try:
                 async with asyncio.timeout(self.how.request_seconds):
                     status, _, _ = await self.post(path, token)

@@ -95,6 +95,8 @@ def provenance_of(folder: Path) -> Provenance:
 def rerun(folder: Path, store: Store, say: Callable[[str], None] | None = None) -> tuple[Provenance, list[str]]:
     """An audit done again from its inputs in the store: its provenance, and a line for each place that differs now."""
     provenance = provenance_of(folder)
+    if "audit" not in provenance.inputs:
+        raise DefinitionError(f"{folder}: not an audit's bundle (its provenance names no audit)")
     if say is not None:
         say(f"{folder.name}: {len(provenance.inputs)} inputs from {store.folder}")
     made = compute(provenance.inputs, store, say)

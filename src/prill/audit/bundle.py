@@ -26,6 +26,7 @@ from prill.audit.signing import sign
 from prill.errors import DefinitionError
 from prill.evidence import Claims, Inventory, Protocol, Provenance, Witnesses
 from prill.record import File, Record
+from prill.reported import ResultRecord, Text
 
 MANIFEST, STATEMENT, ENVELOPE = "manifest.json", "statement.json", "statement.dsse.json"
 PROVENANCE, DERIVATIONS, PAGE = "provenance.json", "derivations.json", "index.html"
@@ -33,6 +34,8 @@ OUTSIDE = (MANIFEST, STATEMENT, ENVELOPE)
 """Files that the manifest cannot list."""
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:prill:bundle:1"
+COPIES = "sources/"
+"""Where files lie that a bundle did not make: held by their digests and by what points into them, not by a schema."""
 
 
 class Manifest(Record, frozen=True, kw_only=True, tag="prill/manifest/1", tag_field="schema"):
@@ -43,7 +46,7 @@ class Manifest(Record, frozen=True, kw_only=True, tag="prill/manifest/1", tag_fi
 
 SHAPES: dict[str, Any] = {
     str(shape.__struct_config__.tag): shape
-    for shape in (Manifest, Derivations, Provenance, Inventory, Protocol, Witnesses, Claims)
+    for shape in (Manifest, Derivations, Provenance, Inventory, Protocol, Witnesses, Claims, ResultRecord, Text)
 }
 """Schema → the record that a file of that schema must be."""
 

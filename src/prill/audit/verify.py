@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from prill.audit import bundle
-from prill.audit.bundle import DERIVATIONS, ENVELOPE, MANIFEST, OUTSIDE, PROVENANCE, SHAPES, STATEMENT
+from prill.audit.bundle import COPIES, DERIVATIONS, ENVELOPE, MANIFEST, OUTSIDE, PROVENANCE, SHAPES, STATEMENT
 from prill.audit.derive import MOST_WORK, Calculator, Derivations, same
 from prill.audit.pointers import Budget, Unsound, digest_of, read_json, resolve, safe_name, text_digest, walk
 from prill.audit.sheets import Cell, Sheet
@@ -245,7 +245,7 @@ class Verifying:
     def records(self) -> None:
         """A file that names its schema is such a record."""
         for path, value in self.documents.items():
-            if not isinstance(value, dict) or "schema" not in value:
+            if path.startswith(COPIES) or not isinstance(value, dict) or "schema" not in value:
                 continue
             shape = SHAPES.get(value["schema"]) if isinstance(value["schema"], str) else None
             if shape is None:
@@ -260,7 +260,7 @@ class Verifying:
         """Pointers and digests inside JSON files."""
         try:
             for path, document in self.documents.items():
-                if not isinstance(document, dict) or document.get("schema") not in SHAPES:
+                if path.startswith(COPIES) or not isinstance(document, dict) or document.get("schema") not in SHAPES:
                     continue
                 for place, entry in walk(path, document):
                     self.budget.spend(1)

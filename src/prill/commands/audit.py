@@ -260,10 +260,13 @@ def bundle(chosen: argparse.Namespace) -> int:
 
 def page(chosen: argparse.Namespace) -> int:
     """`prill audit page`."""
-    from prill.audit.assembly import page_again
+    from prill.audit import assembly
     from prill.folder import write_whole
+    from prill.records import bundling
+    from prill.records.making import RECORD
 
-    made = page_again(chosen.bundle)
+    of_record = (chosen.bundle / RECORD).is_file()
+    made = (bundling if of_record else assembly).page_again(chosen.bundle)
     if chosen.to is not None:
         write_whole(chosen.to, made)
     else:
@@ -304,10 +307,12 @@ def check(chosen: argparse.Namespace) -> int:
     """`prill verify`."""
     from prill.audit import lines, listing
     from prill.audit.verify import verify
+    from prill.records.checking import within
 
     if not chosen.bundle.is_dir():
         raise DefinitionError(f"{chosen.bundle}: no such folder; give a bundle")
     report = verify(chosen.bundle, chosen.key, listing.progress)
+    report = report._replace(faults=(*report.faults, *within(chosen.bundle)))
     if chosen.format == "json":
         import json
 

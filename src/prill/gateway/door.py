@@ -290,8 +290,8 @@ class Door:
             return
         if self.unpaid > NOTED:
             why = f"{why} (call {self.unpaid} without a price; each {NOTED}th is written down)"
-        told = {"kind": self.kind, "usd": usd, "model": visit.model, "step": self.step(), "why": why, "passed": passed}
-        self._write(partial(self.ledger.note, action, **told))
+        kept = partial(self.ledger.note, action, kind=self.kind, usd=usd, step=self.step())
+        self._write(partial(kept, model=visit.model, why=why, passed=passed))
 
     def passed(self, visit: Visit, status: int, received: int = 0, cut: str = "") -> Passed:
         """How a call went."""

@@ -6,13 +6,16 @@ through all three. Not covered: a secret that is none of these, one that was enc
 characters.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from prill.redact import known, scan
-from prill.redact.known import Span
-from prill.redact.shapes import LONGEST_KEY, PRIVATE_KEY, SHAPES, Shape, by_place, by_shape
+from prill.redact.known import Span, Window
+from prill.redact.scan import Name
+from prill.redact.shapes import LONGEST_KEY, PRIVATE_KEY, SHAPES, Shape, by_place, by_shape, hangs
 
 __all__ = ["Redactor", "Stream", "redact"]
+MOST_HANGING = 8
+"""Lines in a row that end in the name of a place, before which a cut is looked for."""
 
 
 def redact(text: str, secrets: Mapping[str, str]) -> str:
@@ -27,24 +30,41 @@ def redact(text: str, secrets: Mapping[str, str]) -> str:
 class Redactor:
     """All three nets, for whole bytes of any kind."""
 
-    def __init__(self, secrets: Mapping[str, str], shapes: Sequence[Shape] = SHAPES) -> None:
+    def __init__(
+        self,
+        secrets: Mapping[str, str],
+        shapes: Sequence[Shape] = SHAPES,
+        places: Callable[[bytes, scan.Tables], list[int]] = scan.places,
+    ) -> None:
+        """`places`: a search that finds what `scan.places` does."""
         self.counts: dict[str, int] = {}
         """Replaced so far, by name, shape or place."""
+        self._places = places
         self._wanted = known.needles(secrets)
         windows = [window for needle in self._wanted for window in known.windows(needle)]
-        self._tables = scan.tables((*(shape.prefix for shape in shapes), *(window.bytes for window in windows)))
-        self._shapes = scan.by_pair(self._tables, [(shape.prefix, shape) for shape in shapes])
-        self._windows = scan.by_pair(self._tables, [(window.bytes, window) for window in windows])
+        names = scan.NAMES if shapes else ()
+        beginnings = [*(window.bytes for window in windows), *(shape.prefix for shape in shapes)]
+        things: list[tuple[bytes, Window | Shape | Name]] = [
+            *((window.bytes, window) for window in windows),
+            *((shape.prefix, shape) for shape in shapes),
+            *((letters, name) for name in names for letters in name.written()),
+        ]
+        self._tables = scan.tables(tuple(beginnings), names)
+        self._things = scan.by_three(self._tables, things)
 
     def redact(self, data: bytes) -> bytes:
         """The data without secrets."""
-        places = scan.places(data, self._tables)
-        found = self._known(data, places)
-        found += by_shape(data, scan.starts(data, places.beginnings, self._shapes)) + by_place(data, places.names)
+        starts = self._starts(data)
+        shaped = [(place, thing) for place, thing in starts if isinstance(thing, Shape)]
+        named = [(place, thing) for place, thing in starts if isinstance(thing, Name)]
+        found = self._known(data, starts) + by_shape(data, shaped) + by_place(data, named)
         return known.replaced(data, found, self.counts)
 
-    def _known(self, data: bytes, places: scan.Places) -> list[Span]:
-        windows = scan.starts(data, places.beginnings, self._windows)
+    def _starts(self, data: bytes) -> list[tuple[int, Window | Shape | Name]]:
+        return scan.starts(data, self._places(data, self._tables), self._things)
+
+    def _known(self, data: bytes, starts: Iterable[tuple[int, Window | Shape | Name]]) -> list[Span]:
+        windows = [(place, thing) for place, thing in starts if isinstance(thing, Window)]
         return known.spans(data, known.beginnings(data, windows))
 
     def cut(self, data: bytes) -> int:
@@ -53,14 +73,17 @@ class Redactor:
         most = min(known.pending(data, self._wanted), key if key >= 0 else len(data))
         cut = data.rfind(b"\n", 0, most) + 1
         reach = known.reach(self._wanted)
+        hanging = MOST_HANGING
         while cut:
             near = data[max(0, cut - reach) : cut + reach]
             place = min(cut, reach)
-            over = [span.start for span in self._known(near, scan.places(near, self._tables))
-                    if span.start < place < span.end]  # fmt: skip
-            if not over:
+            over = [span.start for span in self._known(near, self._starts(near)) if span.start < place < span.end]
+            if over:
+                cut = data.rfind(b"\n", 0, cut - place + min(over)) + 1
+            elif hanging and hangs(data, cut):
+                hanging, cut = hanging - 1, data.rfind(b"\n", 0, cut - 1) + 1
+            else:
                 break
-            cut = data.rfind(b"\n", 0, cut - place + min(over)) + 1
         return cut
 
 
@@ -76,14 +99,14 @@ class Stream(Redactor):
 
     def redact(self, data: bytes) -> bytes:
         """The data, whole, without known values."""
-        return known.replaced(data, self._known(data, scan.places(data, self._tables)), self.counts)
+        return known.replaced(data, self._known(data, self._starts(data)), self.counts)
 
     def feed(self, piece: bytes) -> bytes:
         """What can be kept so far."""
         data = self._held + piece
         if not self._wanted:
             return data
-        found = known.merged(self._known(data, scan.places(data, self._tables)))
+        found = known.merged(self._known(data, self._starts(data)))
         keep = known.pending(data, self._wanted)
         for span in reversed(found):
             if span.start < keep < span.end:

@@ -135,11 +135,9 @@ def windows(needle: Needle) -> list[Window]:
 
 
 def beginnings(data: bytes, found: Iterable[tuple[int, Window]]) -> Iterator[tuple[Needle, int]]:
-    """Where values may begin of which a window stands at a place."""
+    """Where values may begin of which a window stands at a place. Windows must stand where they are said to."""
     for place, window in found:
         needle, offset = window.needle, window.offset
-        if not data.startswith(window.bytes, place):
-            continue
         if place >= offset and data.startswith(needle.value[:offset], place - offset):
             yield needle, place - offset
             continue
@@ -165,8 +163,11 @@ def _span(start: int, match: Match, needle: Needle) -> Span:
 def pending(data: bytes, wanted: Sequence[Needle]) -> int:
     """Where the first value begins that the end of the data may have cut; the length where there is none."""
     first = len(data)
+    letters = [(match.start(), int(match[1], 16)) for match in _LETTER.finditer(data, max(0, first - reach(wanted)))]
     for needle in wanted:
-        for start in _starts(data, needle.value[0], max(0, len(data) - reach([needle]))):
+        least = max(0, len(data) - reach([needle]))
+        escaped = [at for at, letter in letters if letter == needle.value[0] and at >= least]
+        for start in sorted([*escaped, *_starts(data, needle.value, least)]):
             if start >= first:
                 break
             if follow(data, start, needle.value).more:
@@ -183,14 +184,16 @@ def reach(wanted: Sequence[Needle]) -> int:
     return max((9 * len(needle.value) for needle in wanted), default=0) + 16 * WRAPS
 
 
-def _starts(data: bytes, first: int, least: int) -> list[int]:
-    """Where a value's first byte stands, as it is or escaped, from some place on."""
-    found = [match.start() for match in _LETTER.finditer(data, least) if int(match[1], 16) == first]
-    at = data.find(first, least)
-    while at >= 0:
-        found.append(at)
-        at = data.find(first, at + 1)
-    return sorted(found)
+def _starts(data: bytes, value: bytes, least: int) -> list[int]:
+    """Where a value's first byte stands, from some place on, and the value may go on."""
+    first = value[:1]
+    found = [len(data) - 1] if data.endswith(first) else []
+    for both in (value[:2], first + b"\\", first + b"\r", first + b"\n"):
+        at = data.find(both, least)
+        while at >= 0:
+            found.append(at)
+            at = data.find(both, at + 1)
+    return found
 
 
 def replaced(data: bytes, found: Sequence[Span], counts: dict[str, int]) -> bytes:

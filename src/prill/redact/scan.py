@@ -1,61 +1,101 @@
 """Where a secret may begin: a few places of many bytes, found without looking at each byte in Python.
 
-Each beginning is known by two neighbours of its bytes. Two translations of the data give each byte the groups in which
-it may come first, and second; where both meet, a pair stands that is looked at more closely. What is found is only a
-candidate; what is not found cannot match.
+Each beginning is known by three neighbours of its bytes. The data are read as pairs; a table of all pairs tells which
+may be the first or the last two of such three, and wherever three stand, one of their pairs is read. Only there a
+second table looks at all three, and at one byte that must follow a name. What is found is only a candidate; what is
+not found cannot match.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 BLOCK = 1 << 18
-_MARGIN = 4
 _ENDS = b"\\\"' \t\n\r\f\v:="
 """What may follow the name of a place."""
-_NAMES = (b"ke", b"ki", b"cr", b"sw", b"za", b"ph")
-"""Pairs that give names away: toKEn, KEy, cooKIe, seCRet, CRedential, pasSWord, pasSWd, authoriZAtion, pasSPHrase."""
+
+
+class Name(NamedTuple):
+    """Three letters, small or capital, that give names of places away, and what stands behind them."""
+
+    three: bytes
+    back: int
+    """Letters of the name before them."""
+    ahead: int
+    """From the first of the three on, where one of these bytes stands."""
+    follows: bytes
+
+    def written(self) -> list[bytes]:
+        """In every mixture of small letters and capitals."""
+        return [bytes(letters) for letters in product(*((letter, letter & ~32) for letter in self.three))]
+
+
+NAMES = (
+    Name(b"oke", 1, 4, _ENDS),  # token
+    Name(b"key", 0, 3, _ENDS),
+    Name(b"oki", 2, 4, _ENDS),  # cookie
+    Name(b"ecr", 1, 5, _ENDS),  # secret
+    Name(b"tia", 6, 3, b"lL"),  # credential
+    Name(b"swo", 3, 3, b"rR"),  # password
+    Name(b"swd", 3, 3, _ENDS),  # passwd
+    Name(b"sph", 3, 3, b"rR"),  # passphrase
+    Name(b"iza", 6, 3, b"tT"),  # authorization
+)
 _COMMON = b' ent\\sroail"dfcumph,.():g_-=wbykv[]0NxETSA{1}'
 """Bytes of a trace, commonest first."""
 _WEIGHT = [0.002] * 256
 for _rank, _byte in enumerate(_COMMON):
     _WEIGHT[_byte] = 0.19 / (1 + _rank) ** 0.85
-GROUPS = 8
+_ANYTHING = 128
+"""The kind of every byte."""
 
 
 class Tables(NamedTuple):
     """How beginnings and names are found."""
 
-    first: bytes
-    second: bytes
-    """Of each byte: in which groups it may come first, and second."""
+    pairs: Any
+    """By two bytes, the second one the higher: whether they may be two of three."""
     three: Any
-    """By `_mixed`: the pair with the byte before it."""
+    """By `_mixed`: number of what stands there, or 0."""
+    ahead: Any
+    """By that number: where the byte stands that must be of a kind, from the first of the three on."""
+    kind: Any
+    """By that number: the kind."""
+    kinds: Any
+    """Of each byte, the kinds that it is of, as bits."""
     at: dict[bytes, int]
-    """Beginning → number of the second byte of its pair."""
+    """Beginning → where in it the three stand."""
 
 
 @lru_cache(maxsize=16)
-def tables(beginnings: tuple[bytes, ...]) -> Tables:
-    """For the names of places, and for beginnings of three bytes or more. What comes back is not to be changed."""
+def tables(beginnings: tuple[bytes, ...], names: tuple[Name, ...]) -> Tables:
+    """For beginnings of three bytes or more, and for names of places. What comes back is not to be changed."""
     import numpy as np
 
-    groups: list[Any] = [[set(), set(), 0.0] for _ in range(GROUPS)]
-    for name in _NAMES:
-        for pair in (name, name.upper(), name.title(), name[:1] + name[1:].upper()):
-            _join(groups, [pair])
-    three = np.zeros(1 << 16, bool)
+    pairs, three = np.zeros(1 << 16, bool), np.zeros(1 << 16, np.uint8)
+    ahead, kind = np.zeros(len(names) + 2, np.intp), np.zeros(len(names) + 2, np.uint8)
+    kinds = np.full(256, _ANYTHING, np.uint8)
+    kind[1] = _ANYTHING
+    signs = list(dict.fromkeys(name.follows for name in names))
+    for bit, follows in enumerate(signs):
+        kinds[list(follows)] |= 1 << bit
+
+    def add(wanted: bytes, number: int) -> None:
+        pairs[wanted[0] | wanted[1] << 8] = pairs[wanted[1] | wanted[2] << 8] = True
+        place = _mixed(*wanted)
+        three[place] = number if three[place] in (0, number) else 1
+
+    for number, name in enumerate(names, 2):
+        ahead[number], kind[number] = name.ahead, 1 << signs.index(name.follows)
+        for letters in name.written():
+            add(letters, number)
     at = {}
     for prefix in beginnings:
-        number = at[prefix] = _join(groups, [prefix[place : place + 2] for place in range(1, len(prefix) - 1)]) + 2
-        three[_mixed(prefix[number - 2], prefix[number - 1], prefix[number])] = True
-    first, second = bytearray(256), bytearray(256)
-    for number, (ones, others, _) in enumerate(groups):
-        for table, members in ((first, ones), (second, others)):
-            for byte in members:
-                table[byte] |= 1 << number
-    return Tables(bytes(first), bytes(second), three, at)
+        at[prefix] = min(range(len(prefix) - 2), key=lambda place: _price(prefix[place : place + 3], pairs))
+        add(prefix[at[prefix] : at[prefix] + 3], 1)
+    return Tables(pairs, three, ahead, kind, kinds, at)
 
 
 def _mixed(one: Any, two: Any, three: Any) -> Any:
@@ -63,79 +103,53 @@ def _mixed(one: Any, two: Any, three: Any) -> Any:
     return (two << 8 | three) ^ one * 0x101
 
 
-def _join(groups: list[Any], pairs: Sequence[bytes]) -> int:
-    """Put the pair into the group that grows least by it; the number of the pair."""
-
-    def grown(group: Any, pair: bytes) -> float:
-        sides = [sum(_WEIGHT[byte] for byte in {*members, byte_}) for members, byte_ in zip(group, pair, strict=False)]
-        return float(sides[0] * sides[1] - group[2])
-
-    best = min(
-        ((grown(group, pair), number, place) for place, pair in enumerate(pairs) for number, group in enumerate(groups))
-    )
-    group, pair = groups[best[1]], pairs[best[2]]
-    group[0].add(pair[0])
-    group[1].add(pair[1])
-    group[2] += best[0]
-    return best[2]
+def _price(three: bytes, pairs: Any) -> float:
+    """How many more pairs of a trace are looked at if these three are wanted."""
+    both = [(three[place], three[place + 1]) for place in (0, 1)]
+    return sum(0.0 if pairs[one | two << 8] else _WEIGHT[one] * _WEIGHT[two] for one, two in both)
 
 
-class Places(NamedTuple):
-    """Candidates, in order."""
-
-    beginnings: list[int]
-    """Second bytes of pairs."""
-    names: list[int]
-    """First bytes of pairs."""
-
-
-def places(data: bytes, known: Tables) -> Places:
-    """Where one of the beginnings may stand, and where the name of a secret may."""
+def places(data: bytes, known: Tables) -> list[int]:
+    """Where the three bytes of a beginning or of a name may stand, in order."""
     import numpy as np
 
-    ends, of_name = np.zeros(256, bool), np.zeros(1 << 16, bool)
-    ends[list(_ENDS)] = True
-    for name in _NAMES:
-        of_name[(name[0] << 8 | name[1]) | 0x2020] = True
-    padded = np.frombuffer(b"\0" * _MARGIN + data + b"\0" * _MARGIN, np.uint8)
-    beginnings, names = [np.zeros(0, int)], [np.zeros(0, int)]
-    for start in range(0, len(data), BLOCK):
-        f = padded[start : start + BLOCK + 2 * _MARGIN]
-        block = f.tobytes()
-        one = np.frombuffer(block.translate(known.first), np.uint8)[_MARGIN:-_MARGIN]
-        two = np.frombuffer(block.translate(known.second), np.uint8)[_MARGIN + 1 : 1 - _MARGIN]
-        at = np.flatnonzero((one & two) != 0) + _MARGIN
-        here, there = f[at].astype(np.uint16), f[at + 1].astype(np.uint16)
-        begins = at[known.three[_mixed(f[at - 1].astype(np.uint16), here, there)]]
-        beginnings.append(begins + (start - _MARGIN + 1))
-        named = at[of_name[here << 8 | there | 0x2020]]
-        if len(named):
-            names.append(named[_names(f | 0x20, named, ends[f[named + 3]])] + (start - _MARGIN))
-    return Places(np.concatenate(beginnings).tolist(), np.concatenate(names).tolist())
+    whole, found = np.frombuffer(data, np.uint8), []
+    most = min(BLOCK, len(data)) // 2
+    read, hit = np.empty(most, np.intp), np.empty(most, bool)
+    for start in range(0, len(data) - 1, BLOCK):
+        count = min(BLOCK, len(data) - start) // 2
+        read[:count] = np.frombuffer(data, "<u2", count, start)
+        known.pairs.take(read[:count], out=hit[:count], mode="clip")
+        at = np.flatnonzero(hit[:count])
+        at *= 2
+        at += start
+        at = np.concatenate((at - 1, at))
+        one, two, three = (whole.take(at + step, mode="clip").astype(np.uint16) for step in range(3))
+        number = known.three.take(_mixed(one, two, three))
+        some = np.flatnonzero(number)
+        number, at = number[some], at[some]
+        behind = known.kinds[whole.take(at + known.ahead[number], mode="clip")]
+        found.append(np.sort(at[(behind & known.kind[number]) != 0]))
+    result: list[int] = np.concatenate(found).tolist() if found else []
+    return result[1:] if result and result[0] < 0 else result
 
 
-def by_pair(known: Tables, things: Iterable[tuple[bytes, T]]) -> dict[bytes, list[tuple[int, T]]]:
-    """Things under the pair by which their beginnings are found, with the number of its second byte."""
-    found: dict[bytes, list[tuple[int, T]]] = {}
-    for prefix, thing in things:
-        at = known.at[prefix]
-        found.setdefault(prefix[at - 1 : at + 1], []).append((at, thing))
+def by_three(known: Tables, things: Iterable[tuple[bytes, T]]) -> dict[bytes, list[tuple[int, bytes, T]]]:
+    """Things under the three bytes by which their beginnings are found, with the place of these and the beginning."""
+    found: dict[bytes, list[tuple[int, bytes, T]]] = {}
+    for beginning, thing in things:
+        at = known.at.get(beginning, 0)
+        found.setdefault(beginning[at : at + 3], []).append((at, beginning, thing))
     return found
 
 
-def starts(data: bytes, found: Iterable[int], by_pair: Mapping[bytes, list[tuple[int, T]]]) -> Iterator[tuple[int, T]]:
-    """Where each thing may begin of which a pair was found, with the thing."""
+def starts(
+    data: bytes, found: Iterable[int], by_three: Mapping[bytes, list[tuple[int, bytes, T]]]
+) -> list[tuple[int, T]]:
+    """Where each thing stands whose three bytes may stand at one of these places, with the thing."""
+    result = []
     for place in found:
-        for at, thing in by_pair.get(data[place - 1 : place + 1], ()):
-            if place >= at:
-                yield place - at, thing
-
-
-def _names(f: Any, at: Any, over: Any) -> Any:
-    """Which pairs stand in a name; `over`: whether the third byte behind may end one."""
-    sign, one, two, three = f[at], f[at + 1], f[at + 2], f[at + 3]
-    key = (sign == 0x6B) & over & (((one == 0x65) & ((two == 0x6E) | (two == 0x79))) | ((one == 0x69) & (two == 0x65)))
-    secret = (sign == 0x63) & (two == 0x65) & ((three == 0x74) | (three == 0x64))
-    password = (sign == 0x73) & ((two == 0x6F) | (two == 0x64))
-    phrase = (sign == 0x70) & (two == 0x72) & (three == 0x61)
-    return key | secret | password | phrase | (sign == 0x7A)
+        for at, beginning, thing in by_three.get(data[place : place + 3], ()):
+            if place >= at and data.startswith(beginning, place - at):
+                result.append((place - at, thing))
+    return result

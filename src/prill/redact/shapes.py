@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from prill.redact.known import Span
+from prill.redact.scan import Name
 
 GONE = b"[redacted]"
 
@@ -48,16 +49,16 @@ SHAPES = [
 _STARTS = re.compile(rb"(?:(?:\x1b|\\u001b|\\x1b|\\033)\[[0-9;]*m|\\[nrtbf]|%[0-9A-Fa-f]{2})\Z")
 """What ends in a letter or figure and is no part of a word."""
 _WORD = re.compile(rb"[A-Za-z0-9_-]*")
-PRIVATE_KEY, LONGEST_KEY = b"PRIVATE KEY", 20_000
+PRIVATE_KEY, LONGEST_KEY, LONGEST_NAME = b"PRIVATE KEY", 20_000, 64
 _HEAD = re.compile(rb"-----BEGIN [A-Z ]{0,30}\Z")
 
 
 def by_shape(data: bytes, candidates: Iterable[tuple[int, Shape]]) -> list[Span]:
-    """Keys of a known shape, of the places where one may begin."""
+    """Keys of a known shape, of the places where their beginnings stand."""
     found: list[Span] = []
     done, word_end = 0, 0
-    for start, shape in candidates:
-        if start < done or not data.startswith(shape.prefix, start):
+    for start, shape in sorted(candidates, key=lambda candidate: candidate[0]):
+        if start < done:
             continue
         if shape.prefix == PRIVATE_KEY:
             body = shape.whole.match(data, start) if _HEAD.search(data, max(0, start - 45), start) else None
@@ -96,6 +97,9 @@ _IS = rb"(?:" + _QUOTE + rb")?\s{0,3}(?::=|[:=])\s{0,3}"
 _SCHEME = rb"(?:bearer\s+|basic\s+|token\s+)?"
 _QUOTED = re.compile(_SECRET_NAME + rb"(?P<head>" + _IS + _QUOTE + _SCHEME + rb")(?P<value>[^\"'\\\n]{8,})", re.I)
 _BARE = re.compile(_SECRET_NAME + rb"(?P<head>" + _IS + _SCHEME + rb"|[ =])(?P<value>[A-Za-z0-9._~+/=%-]{8,})", re.I)
+_HANGING = re.compile(
+    _SECRET_NAME + rb"(?:" + _QUOTE + rb")?\s{0,3}(?:(?::=|[:=])\s{0,3}(?:" + _QUOTE + rb")?" + _SCHEME + rb")?\Z", re.I
+)
 _HARMLESS = re.compile(
     rb"(?:eos|bos|pad|unk|mask|sep|cls|image|video|audio|special|stop|next|prev|last|first|max|min|num|n|per|input"
     rb"|output|prompt|completion|cached|reasoning|total|chat|start)[_-]?\Z",
@@ -110,11 +114,9 @@ _PARAMETER = re.compile(rb"[?&][\w-]*\Z")
 _FIGURE, _LETTER = re.compile(rb"[0-9]"), re.compile(rb"[A-Za-z]")
 _USER = re.compile(rb"[a-z][a-z0-9+.-]{1,15}\Z", re.I)
 _USERINFO = re.compile(rb"[^\s/:@\"']{1,100}:([^\s/@\"']{8,200})@")
-_BACK: dict[bytes, int] = {b"ke": 2, b"ki": 3, b"cr": 2, b"sw": 3, b"za": 7, b"ph": 4}
-"""Pair that gives a name away → how far behind the name begins."""
 
 
-def by_place(data: bytes, candidates: list[int]) -> list[Span]:
+def by_place(data: bytes, candidates: Iterable[tuple[int, Name]]) -> list[Span]:
     """Values in places that are named after a secret, and passwords in URLs."""
     found: list[Span] = []
     done = {id(_QUOTED): 0, id(_BARE): 0}
@@ -134,18 +136,18 @@ def by_place(data: bytes, candidates: list[int]) -> list[Span]:
     return found + _passwords(data)
 
 
-def _names(data: bytes, candidates: list[int]) -> list[int]:
-    """Where names of places may begin."""
+def _names(data: bytes, candidates: Iterable[tuple[int, Name]]) -> list[int]:
+    """Where names of places may begin, of the places of three letters in them."""
     starts = set()
-    for place in candidates:
-        pair = data[place : place + 2].lower()
-        starts.add(place - _BACK.get(pair, 0))
-        starts.add(place)
-        if pair == b"ke":
-            key = _KEY.search(data, max(0, place - 8), place)
-            if key:
-                starts.add(key.start())
+    for place, name in candidates:
+        key = _KEY.search(data, max(0, place - 8), place) if name.three == b"key" else None
+        starts.add(key.start() if key else place - name.back)
     return sorted(start for start in starts if start >= 0)
+
+
+def hangs(data: bytes, end: int) -> bool:
+    """Whether the data end in the name of a place, so that its value may follow."""
+    return _HANGING.search(data, max(0, end - LONGEST_NAME), end) is not None
 
 
 def _before(match: re.Match[bytes]) -> bytes:

@@ -69,7 +69,7 @@ def heard(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str, panel: Pa
             if (told := scratch / "spent.json").exists():  # what a plain model was really asked with
                 asked["model"] = msgspec.json.decode(told.read_bytes())
             if seat.panel.agent is not None:
-                asked |= {"answers": seat.answers, "isolated": seat.isolated}
+                asked["answers"] = seat.answers
     finally:
         if (scratch / "replies").exists():
             shutil.copyfile(scratch / "replies", replies)
@@ -88,6 +88,7 @@ class Shown:
     items: dict[str, str]
     siblings: dict[str, str]
     prints: dict[str, str]
+    offered: dict[str, str]
 
 
 def shown(run: RunFolder, spec: RunSpec, catalog: Catalog, scratch: Path) -> Shown:
@@ -103,7 +104,10 @@ def shown(run: RunFolder, spec: RunSpec, catalog: Catalog, scratch: Path) -> Sho
     mounts += [Mount(source=catalog.asset(path), target=target) for path, target in prints.items()]
     items = {test.name: f"/items/{test.name}.jsonl" for test in spec.benchmarks}
     mounts += [Mount(source=catalog.items_file(test), target=items[test.name]) for test in spec.benchmarks]
-    return Shown(mounts, items, siblings, prints)
+    offered = {Path(path).name: f"/offered/{Path(path).name}" for test in spec.benchmarks for path in test.offered}
+    sources = {Path(path).name: path for test in spec.benchmarks for path in test.offered}
+    mounts += [Mount(source=catalog.asset(sources[name]), target=target) for name, target in offered.items()]
+    return Shown(mounts, items, siblings, prints, offered)
 
 
 def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str, seat: Seat | None = None) -> Judgement:
@@ -126,6 +130,7 @@ def ask(run: RunFolder, spec: RunSpec, catalog: Catalog, judge: str, seat: Seat 
                 base=Path(box.path("/models/base")),
                 siblings={name: Path(box.path(target)) for name, target in there.siblings.items()},
                 fingerprints={path: Path(box.path(target)) for path, target in there.prints.items()},
+                offered={name: Path(box.path(target)) for name, target in there.offered.items()},
             )
             desk = desk_of(seat, box, by_door=by_door) if seat else None
             job = JudgeJob(judge=judge, evidence=evidence, desk=desk)

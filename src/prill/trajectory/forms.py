@@ -6,18 +6,17 @@ out of the text. Not covered: see `redact`; and a key of a known shape that is w
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO, NamedTuple
 
 from prill.display import shown
-from prill.record import Step
 from prill.redact import Redactor
-from prill.trajectory.reading import steps
+from prill.trajectory.compiled import THE_SEARCH
+from prill.trajectory.reading import said
 
 BLOCK_BYTES = 4 << 20
 """Redacted at a time; a longer line is taken whole."""
 BATCH_STEPS = 100
-_CONTROLS = bytes(sign for sign in (*range(32), 127) if sign not in b"\n\t")
 _MORE_CONTROLS = re.compile(rb"\xc2[\x80-\x9f]")
 
 
@@ -36,7 +35,7 @@ def write(
 
     `secrets`: names and values; the names take the values' places.
     """
-    redactor = Redactor(secrets)
+    redactor = Redactor(secrets, places=THE_SEARCH.places)
     written = number = 0
 
     def lines() -> Iterator[bytes]:
@@ -49,14 +48,15 @@ def write(
         for block in blocks(source, redactor):
             written += raw.write(block)
         return Forms(0, written, redactor.counts)
-    batch: list[Step] = []
-    for step in steps(agent, lines()):
-        number = step.step
-        batch.append(step)
-        if number % BATCH_STEPS == 0:
-            readable.write(as_text(batch))
+    batch: list[bytes] = []
+    for found in said(agent, lines()):
+        for kind, text in found:
+            number += 1
+            batch.append(f"--- {number} {kind}\n{text}\n\n".encode("utf-8", "replace"))
+        if len(batch) >= BATCH_STEPS:
+            readable.write(calmed(batch))
             batch = []
-    readable.write(as_text(batch))
+    readable.write(calmed(batch))
     return Forms(number, written, redactor.counts)
 
 
@@ -64,7 +64,7 @@ def blocks(source: BinaryIO, redactor: Redactor, size: int = BLOCK_BYTES) -> Ite
     """The source without secrets, whole lines at a time, never cut where a secret may go on."""
     held = b""
     while piece := source.read(size):
-        data = held + piece
+        data = b"".join((held, piece, source.readline()))
         cut = redactor.cut(data)
         if cut:
             yield redactor.redact(data[:cut])
@@ -73,19 +73,17 @@ def blocks(source: BinaryIO, redactor: Redactor, size: int = BLOCK_BYTES) -> Ite
         yield redactor.redact(held)
 
 
-def as_text(batch: Iterable[Step]) -> bytes:
-    """Steps for a person: a line with number, kind and second, the text, an empty line. What a terminal would obey is
-    taken out, step by step where there is any of it."""
-    batch = list(batch)
-    whole = "".join([f"{_head(step)}{step.text}\n\n" for step in batch])
-    written = whole.encode("utf-8", "replace")
-    if len(written.translate(None, _CONTROLS)) == len(written) and not (
-        len(whole) != len(written) and _MORE_CONTROLS.search(written)
-    ):
-        return written
-    return "".join([f"{_head(step)}{shown(step.text)}\n\n" for step in batch]).encode("utf-8", "replace")
+def calmed(steps: list[bytes]) -> bytes:
+    """Texts of steps in one, without what a terminal would obey, step by step where there is any of it."""
+    whole = b"".join(steps)
+    return b"".join([shown(step.decode()).encode() for step in steps]) if _obeyed(whole) else whole
 
 
-def _head(step: Step) -> str:
-    second = "" if step.seconds is None else f" at {step.seconds:.0f} s"
-    return f"--- {step.step} {step.kind}{second}\n"
+def _obeyed(written: bytes) -> bool:
+    """Whether there is any control character but line feed and tab."""
+    import numpy as np
+
+    signs = np.frombuffer(written, np.uint8)
+    if b"\x7f" in written or ((signs < 32) & (signs - 9 > 1)).any():
+        return True
+    return b"\xc2" in written and _MORE_CONTROLS.search(written) is not None

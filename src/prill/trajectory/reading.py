@@ -18,7 +18,7 @@ from prill.classify import terminal_error
 from prill.record import Step
 from prill.trajectory import claude_code, codex, gemini_cli, opencode
 from prill.trajectory.lines import Piece, pieces
-from prill.trajectory.told import Draft, Told
+from prill.trajectory.told import Draft, Kind, Told
 
 FORMATS: dict[str, ModuleType] = {
     "claude_code": claude_code,
@@ -75,6 +75,19 @@ def steps(agent: str, lines: Iterable[bytes]) -> Iterator[Step]:
     `agent`: a name of `FORMATS`; any other name reads whichever of the formats the events turn out to have.
     """
     return _Reading(agent).steps(lines)
+
+
+def said(agent: str, lines: Iterable[bytes]) -> Iterator[list[tuple[Kind, str]]]:
+    """Kind and text of the `steps`, some at a time; in half the time where the agent's format has a short way."""
+    reading = _Reading(agent)
+    if reading.agent != "claude_code":
+        yield from ([(step.kind, step.text)] for step in reading.steps(lines))
+        return
+    for line in lines:
+        found = claude_code.said(line) if line.startswith(b"{") else None
+        if found is None:
+            found = [(draft.kind, draft.text) for piece in pieces((line,)) for draft in reading.drafts(piece)]
+        yield found
 
 
 def parse(agent: str, raw: bytes | Iterable[bytes]) -> Parsed:
