@@ -251,11 +251,14 @@ def show(chosen: argparse.Namespace) -> int:
     """`prill show`."""
     import shutil
 
+    from prill.error_rates import rates
     from prill.folder import RunFolder
     from prill.story import lines, steps_of, tell
 
     folder = RunFolder(chosen.folder)
-    story = tell(folder.read(), folder.events(), steps_of(folder.steps()))
+    run = folder.read()
+    known = {each.judge: rates(each.judge) for each in run.judgements}
+    story = tell(run, folder.events(), steps_of(folder.steps()), known)
     print("\n".join(lines(story, min(120, shutil.get_terminal_size((100, 40)).columns))))
     return 0
 

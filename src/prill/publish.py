@@ -21,6 +21,7 @@ from prill import discreet
 from prill.audit.assembly import now
 from prill.audit.bundle import seal
 from prill.audit.pointers import safe_name
+from prill.error_rates import rates
 from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.pages import Copy, render
@@ -131,7 +132,8 @@ def build(board: Board, folders: list[RunFolder], site: Path, records: dict[str,
         if name in runs:
             raise DefinitionError(f"{folder.path}: a second run folder with the id {name!r}; give each run once")
         runs[name], steps[name] = run, [discreet.value(step, nets) for step in read_steps(folder)]
-        stories[name] = tell(run, [discreet.value(event, nets) for event in folder.events()], steps[name])
+        known = {each.judge: rates(each.judge) for each in run.judgements}
+        stories[name] = tell(run, [discreet.value(event, nets) for event in folder.events()], steps[name], known)
         files[name] = copies(folder, run, site / "runs" / name, nets)
     for path, text in render(board, runs, stories, steps, files, templates(), records).items():
         write(site / path, text.encode(errors="backslashreplace"))

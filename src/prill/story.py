@@ -27,6 +27,7 @@ NO_OUTCOME = {
     "running": "still running",
     "lost": "lost: solving began and never ended, and nobody is at work on it",
 }
+NONE_KNOWN: Mapping[str, str | None] = {}
 Z = 1.959964
 """Two-sided 95 % of a normal distribution."""
 
@@ -61,6 +62,8 @@ class Story(Record, frozen=True, kw_only=True):
     title: str
     facts: tuple[Fact, ...]
     timeline: tuple[Moment, ...]
+    rates: dict[str, str]
+    """Judge → how often it is wrong, where that was measured."""
 
 
 # --- words ---
@@ -161,8 +164,9 @@ def _whole(value: Any, least: int = 1) -> bool:
 # --- telling ---
 
 
-def tell(run: Run, events: list[Event], steps: list[Step]) -> Story:
-    """The run in words. Moments stand in the order of their clocks; what has no clock follows its stage."""
+def tell(run: Run, events: list[Event], steps: list[Step], rates: Mapping[str, str | None] = NONE_KNOWN) -> Story:
+    """The run in words. Moments stand in the order of their clocks; what has no clock follows its stage. `rates` says
+    how often each judge is wrong."""
     done = {event.stage: event.at for event in events if event.event == "ended"}
     placed = [*_signals(run, events, done.get("solve", inf)), *_events(run, events)]
     latest, began = -inf, run.began or 0.0
@@ -183,6 +187,7 @@ def tell(run: Run, events: list[Event], steps: list[Step]) -> Story:
         title=one_line(f"{run.spec.entrant.title} on {run.spec.model.title}, {tests}, seed {run.spec.seed}"),
         facts=tuple(_facts(run, len(steps))),
         timeline=tuple(moment for _, moment in sorted(placed, key=lambda pair: pair[0])),
+        rates={judge: rate for judge in sorted({each.judge for each in run.judgements}) if (rate := rates.get(judge))},
     )
 
 
@@ -357,6 +362,8 @@ def lines(story: Story, width: int = 100) -> list[str]:
             width,
             rows if moment.kind in ("finding", "failure") else 1,
         )
+    for judge, rate in story.rates.items():
+        told += _hang(f"{judge:>20}", rate, width, 2)
     return told + (["  nothing has happened yet"] if not story.timeline else [])
 
 
