@@ -13,9 +13,9 @@ from prill.spec import RunSpec
 
 Ended = Literal[
     "finished", "time_limit", "wallet_empty", "disk_limit", "inner_timeout", "killed", "oom_killed", "terminated",
-    "early_end", "agent_gave_up", "agent_loop_abort", "no_output", "failed", "stopped", "api_overloaded", "api_rate_limit",
-    "api_quota", "api_auth", "infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda", "infra_node",
-    "unknown",
+    "early_end", "agent_gave_up", "agent_loop_abort", "no_output", "failed", "stopped", "api_overloaded",
+    "api_rate_limit", "api_quota", "api_auth", "infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda",
+    "infra_node", "unknown",
 ]  # fmt: skip
 """How an agent's program ended, by the classes of RULES.md I. `finished`: by itself, leaving a model. `stopped`: by
 whoever runs it. `unknown`: a run that prill did not make, whose tree does not say."""

@@ -57,7 +57,19 @@ FLOORS = {name: floor for floor, names in ROOMS.items() for name in names.split(
 PURE = frozenset(name for name, floor in FLOORS.items() if floor < "1d")
 SHELVES = frozenset(ROOMS["2b"].split())
 DEEP = frozenset(ROOMS["2a"].split())
-ONE_THING = DEEP | {"answers", "calibration", "conduct", "panel", "records", "redact", "rehearsal", "scoring", "smoke", "solving", "testing"}
+ONE_THING = DEEP | {
+    "answers",
+    "calibration",
+    "conduct",
+    "panel",
+    "records",
+    "redact",
+    "rehearsal",
+    "scoring",
+    "smoke",
+    "solving",
+    "testing",
+}
 """Folders that are one thing: their files may import each other."""
 OUTSIDE = ("prill.tools", "prill.smoke.entrants")
 """Programs for the agent's box."""
