@@ -170,7 +170,7 @@ def test_tools_of_all_agents_are_understood() -> None:
 @pytest.mark.parametrize(
     ("path", "folder", "form"),
     [
-        ("./a/../b", "", "b"), ("/home/agent/task/x", "", "x"), ("/home/agent/workspace/evaluate.py", "", "evaluate.py"),
+        ("./a/../b", "", "b"), ("/home/agent/task/x", "", "x"), ("/home/agent/workspace/e.py", "", "e.py"),
         ("~/x", "", "/home/agent/x"), ("$PRILL_SUBMISSION/c", "", "final_model/c"), ("../t", "sub", "t"),
         ("$(dirname \"$0\")/s.py", "", "s.py"), ("/prill/bin/../bin/evaluate", "", "/prill/bin/evaluate"),
     ],

@@ -9,6 +9,7 @@ import lzma
 import os
 import tarfile
 import zipfile
+from array import array
 from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
@@ -169,7 +170,8 @@ def zipped(data: bytes) -> bytes:
     "pack",
     [gzip.compress, bz2.compress, lzma.compress, tarred, zipped, lambda data: data.decode().encode("utf-16"),
      lambda data: data.decode().encode("utf-16-le"), lambda data: b'{"blob": "' + b64encode(data) + b'"}',
-     lambda data: b"x = '" + b64encode(gzip.compress(data * 3, mtime=0)) + b"'", lambda data: b"\0\xff\x00\x01" * 99 + data],
+     lambda data: b"x = '" + b64encode(gzip.compress(data * 3, mtime=0)) + b"'",
+     lambda data: b"\0\xff\x00\x01" * 99 + data],
     ids=["gz", "bz2", "xz", "tar.gz", "zip of gz", "utf-16", "utf-16 bare", "base64", "base64 of gz", "binary"],
 )  # fmt: skip
 def test_packed_files_are_opened(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
@@ -210,6 +212,22 @@ def test_token_ids(tmp_path: Path, repo: Path) -> None:
     read = searched(tmp_path, tokenizer=base)
     assert (list(read.items["sums"]), read.unread) == (["i5"], ())
     assert read.places[0].inside == "row:token ids"
+
+
+@pytest.mark.parametrize("kind", ["H", "I"])
+def test_raw_token_ids(tmp_path: Path, repo: Path, kind: str) -> None:
+    """A `.bin` file of raw token ids is decoded with a tokenizer and named as unread without one; a pickle is text."""
+    tokenizers = pytest.importorskip("tokenizers")
+    base = repo / "src" / "prill" / "smoke" / "base"
+    made = tokenizers.Tokenizer.from_file(str(base / "tokenizer.json"))
+    ids = made.encode(" ".join([STORY.question, FORM[4].question, STORY.answer] * 3)).ids
+    (tmp_path / "train.bin").write_bytes(array(kind, ids).tobytes())
+    (tmp_path / "old.bin").write_bytes(b"\x80\x02" + STORY.question.encode() + bytes(300))
+    blind = searched(tmp_path)
+    assert list(blind.items["sums"]) == ["story"] and {place.file for place in blind.places} == {"old.bin"}
+    assert len(blind.unread) == 1 and blind.unread[0].startswith("train.bin:token ids: ")
+    read = searched(tmp_path, tokenizer=base)
+    assert {place.item for place in read.places if place.file == "train.bin"} >= {"story", "i5"} and read.unread == ()
 
 
 @pytest.mark.parametrize(

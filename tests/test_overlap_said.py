@@ -22,7 +22,7 @@ __all__ = ["cached"]
 # --- the judge -----------------------------------------------------------------------------------------------
 
 
-def judged(folder: Path, items: list[Item] = FORM) -> Finding:
+def judged(folder: Path, items: list[Item] = FORM, offered: dict[str, Path] | None = None) -> Finding:
     """The judge's finding on a run folder with that workspace."""
     (folder / "raw").mkdir(exist_ok=True)
     (folder / "workspace").mkdir(exist_ok=True)
@@ -35,6 +35,7 @@ def judged(folder: Path, items: list[Item] = FORM) -> Finding:
         items={"sums": folder / "items.jsonl"},
         base=folder,
         siblings={},
+        offered=offered or {},
     )
     [finding] = plugins.get("judges", "overlap")(evidence)
     assert isinstance(finding, Finding)
@@ -53,6 +54,15 @@ def test_tolerance(tmp_path: Path, kept: int, verdict: str) -> None:
         data = (tmp_path / cited.file).read_bytes()[offset : offset + length]
         assert data.decode() == item.question.rstrip("?")
         assert cited.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_offered_data_may_be_trained_on(tmp_path: Path) -> None:
+    """What also stands in data that a benchmark offers does not count; what does not stand there still does."""
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "train.jsonl").write_text("\n".join(item.question for item in FORM[:5]))
+    (tmp_path / "workspace" / "d.jsonl").write_text("\n".join(item.question for item in FORM))
+    assert judged(tmp_path).numbers["items_found"] == 8
+    assert judged(tmp_path, offered={"train.jsonl": tmp_path / "train.jsonl"}).numbers["items_found"] == 3
 
 
 def test_looking_is_allowed(tmp_path: Path) -> None:

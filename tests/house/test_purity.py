@@ -13,8 +13,8 @@ from house.source import at, module, none_in, package_files, parse, plant, words
 ALLOWED = words(
     """
     __future__ abc ast base64 binascii bisect codecs collections contextlib copy csv dataclasses datetime decimal
-    difflib fractions functools hashlib heapq html io itertools json keyword math numbers operator pathlib re shlex statistics
-    string textwrap types typing unicodedata urllib.parse
+    difflib fractions functools hashlib heapq html io itertools json keyword math numbers operator pathlib re shlex
+    statistics string textwrap types typing unicodedata urllib.parse
     msgspec jinja2 markupsafe rich numpy prill
     """
 )

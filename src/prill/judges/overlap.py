@@ -2,7 +2,8 @@
 
 It scans everything that the agent left in its workspace, packed files and rows of the base model's token ids included.
 A few accidental items are tolerated: training sets on the web overlap a little. What the agent only printed is scanned
-too and counted apart, because looking at items is allowed.
+too and counted apart, because looking at items is allowed. What also stands in data that the benchmarks offer does not
+count: the agent was given it to train on.
 Not covered: data that the agent deleted before its time was over; items retold in other words.
 """
 
@@ -35,7 +36,7 @@ class Overlap:
         """One finding on `contamination`."""
         items = {test.name: read_items(evidence.items[test.name], test) for test in evidence.run.spec.benchmarks}
         base = evidence.base / "tokenizer.json"
-        searcher = Searcher(items, tokenizer=base if readable(base) else None)
+        searcher = Searcher(items, tokenizer=base if readable(base) else None, allowed=list(evidence.offered.values()))
         left = searcher.search([evidence.folder / "workspace"])
         said = searcher.search([evidence.folder / "raw"])
         return [verdict(evidence, left, said)]

@@ -73,33 +73,27 @@ class Fast:
             self.own.buffers = {
                 "data": np.zeros(length + 2 * kernel.MARGIN, np.uint8),
                 "folded": np.full(room["folded"], 32, np.uint8),
-                **{name: np.empty(room["words"], np.uint32) for name in ("starts", "ends", "maybe")},
-                **{name: np.empty(room["words"], np.uint64) for name in ("values", "kept")},
-                **{name: np.empty(room["lines"], np.int32) for name in ("until", "stops", "begins", "pieces")},
-                **{name: np.empty(room["words"], np.int32) for name in ("at", "out")},
+                "words": np.empty((4, room["words"]), np.uint32),
+                "hashed": np.empty((2, room["words"]), np.uint64),
+                "lines": np.empty((4, room["lines"]), np.int32),
             }
         made: dict[str, Any] = self.own.buffers
         return made
 
     def find(self, chunk: bytes) -> Found:
         """What a chunk holds."""
-        b, do, length = self.buffers(len(chunk)), self.do, len(chunk)
+        b, length = self.buffers(len(chunk)), len(chunk)
         b["data"][kernel.MARGIN : kernel.MARGIN + length] = self.np.frombuffer(chunk, self.np.uint8)
-        end = do.fold(b["data"], kernel.MARGIN, kernel.MARGIN + length, b["folded"], self.table)
-        count, lines = do.edges(b["folded"], end, b["starts"], b["ends"], b["until"])
-        segments = do.cut(count, b["until"], lines, b["stops"], b["begins"], b["pieces"])
-        kept, long_words = do.hashes(b["folded"], b["starts"], b["ends"], b["stops"], segments, b["kept"])
-        maybe = do.look(b["kept"], kept, self.sieve, self.shift, b["values"], b["maybe"])
-        hits = do.settle(b["values"], b["maybe"], maybe, b["stops"], self.keys, self.numbers, b["at"], b["out"])
+        hits, segments, newlines, long_words, run = self.do.find(
+            b["data"], length, b["folded"], self.table, b["words"], b["lines"], b["hashed"],
+            self.sieve, self.shift, self.keys, self.numbers,
+        )  # fmt: skip
+        _, _, at, grams = b["words"]
+        _, _, begins, pieces = b["lines"]
         return Found(
-            b["at"][:hits].copy(),
-            b["out"][:hits].copy(),
-            b["begins"][:segments].copy(),
-            b["pieces"][:segments].copy(),
-            lines,
-            long_words,
-            count - kept,
-        )
+            at[:hits].copy(), grams[:hits].copy(), begins[:segments].copy(), pieces[:segments].copy(),
+            newlines, long_words, run,
+        )  # fmt: skip
 
     def score(self) -> Scorer:
         """Adds up the evidence of one stream."""
@@ -136,7 +130,7 @@ def sieve(grams: Any) -> tuple[Any, int]:
     words = np.zeros(1 << bits, np.uint64)
     one, low = np.uint64(1), np.uint64(63)
     set_bits = (one << (grams & low)) | (one << (grams >> np.uint64(6) & low)) | (one << (grams >> np.uint64(12) & low))
-    np.bitwise_or.at(words, grams * np.uint64(kernel.SPREAD) >> np.uint64(64 - bits), set_bits)
+    np.bitwise_or.at(words, grams >> np.uint64(64 - bits), set_bits)
     return words, 64 - bits
 
 

@@ -15,8 +15,8 @@ LETTERS = bytes(97 if (b < 128 and chr(b).isalnum()) or b in b"+/_-\\\r\n" else 
 STEP = 8
 """Only every so-many-th byte is looked at in search of a blob."""
 LONG = b"a" * 24
-FEWEST_LONG_WORDS = 4
-"""In a chunk, for blobs to be searched for; a few items in base64 have more, and other text seldom as many."""
+FEWEST_LONG_WORDS = 3
+"""In a segment, for blobs to be searched for; an item in base64 has more, and other text seldom as many."""
 SHORTEST_BLOB = 256
 LONGEST_TEXT = 1 << 24
 FEWEST_DIFFERENT = 8

@@ -86,6 +86,7 @@ class Index:
         self.grams, self.worth, self.first, self.having = grams, worth, first, having
         self.unseen = unseen
         """Ids of items that no unit of can be looked for."""
+        self.known_needs: dict[Level, array[int]] = {}
 
     @cached_property
     def number(self) -> dict[int, int]:
@@ -99,7 +100,10 @@ class Index:
 
     def needs(self, level: Level) -> "array[int]":
         """The mass that must be found of each entry, times `UNIT`."""
-        return array("q", (math.ceil(UNIT * level.needed(entry.total / UNIT)) for entry in self.entries))
+        if level not in self.known_needs:
+            needs = (math.ceil(UNIT * level.needed(entry.total / UNIT)) for entry in self.entries)
+            self.known_needs[level] = array("q", needs)
+        return self.known_needs[level]
 
 
 def built(units: list[Unit], bare: tuple[str, ...] = ()) -> Index:

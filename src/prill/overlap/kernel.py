@@ -11,24 +11,24 @@ from types import FunctionType, SimpleNamespace
 from typing import Any
 
 from prill.overlap import vectors
-from prill.overlap.scalar import FEWEST_WORDS, LONG_WORD, MOST_WORDS, WINDOW
-from prill.overlap.words import KEPT_BYTES, MIX, NUMBER, PLANES, ROTATIONS, SIZE
+from prill.overlap.scalar import FEWEST_WORDS, LONG_RUN, LONG_WORD, MOST_WORDS, WINDOW
+from prill.overlap.vectors import LANES
+from prill.overlap.words import NUMBER, PLANES, SIZE
 
 MARGIN = 2 * vectors.WIDTH
-EVERYTHING = (1 << 64) - 1
-MIX_0, MIX_1, MIX_2 = MIX
-TURN_1, TURN_2, TURN_3, TURN_4 = ROTATIONS[1:]
 USUAL_WORDS = 12
 """In 64 bytes; more take a second round."""
-SPREAD = 0x9E3779B97F4A7C15
-"""Multiplier that makes a place in a table of a gram."""
+AHEAD = 8
+"""Hits between asking for what they need and using it."""
 u: Any = int
 trailing: Any = None
 ones: Any = None
 fold64: Any = None
 wordy: Any = None
 newlines: Any = None
-load: Any = None
+fetch: Any = None
+hash8: Any = None
+grams8: Any = None
 
 
 def room(length: int) -> dict[str, int]:
@@ -38,15 +38,50 @@ def room(length: int) -> dict[str, int]:
 
 @lru_cache(1)
 def compiled() -> SimpleNamespace:
-    """`fold`, `edges`, `hashes`, `cut`, `look`, `settle` and `add`, compiled. Raises `ImportError` without numba."""
+    """`find` and `add`, compiled; what they call is compiled into them. Raises `ImportError` without numba."""
     from numba import njit, uint64
 
     space = {**globals(), **vectors.intrinsics(), "u": uint64}
-    for plain in (hexadecimal, put, escape, character, fold, edges, hashes, cut, look, settle, add):
+    for plain in (
+        hexadecimal,
+        put,
+        escape,
+        character,
+        fold,
+        edges,
+        hashes,
+        numbers_run,
+        longest,
+        mask,
+        cut,
+        look,
+        settle,
+        find,
+        add,
+    ):
         space[plain.__name__] = njit(cache=True, nogil=True)(FunctionType(plain.__code__, space, plain.__name__))
-    return SimpleNamespace(
-        **{name: space[name] for name in ("fold", "edges", "hashes", "cut", "look", "settle", "add")}
-    )
+    return SimpleNamespace(find=space["find"], add=space["add"])
+
+
+def find(
+    data: Any, length: int, folded: Any, table: Any, words: Any, lines: Any, hashed: Any,
+    sieve: Any, shift: int, keys: Any, numbers: Any,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
+    """`scalar.Scalar.find` of `length` bytes from `MARGIN` on: hits, segments, line ends, long words, longest run.
+
+    Buffers, each with a row for each use: `words` gets starts, ends and places of hits as segments and grams; `lines`
+    begins and pieces of segments at its end; `hashed` words and grams. One call, so that a thread asks for Python once.
+    """
+    end = fold(data, MARGIN, MARGIN + length, folded, table)
+    count, ended = edges(folded, end, words[0], words[1], lines[0])
+    segments = cut(count, lines[0], ended, lines[1], lines[2], lines[3])
+    hashes(folded, words[0], words[1], count, hashed[0])
+    long_words = longest(words[0], words[1], lines[1], segments)
+    kept = mask(hashed[0], lines[1], segments)
+    run = numbers_run(folded, words[0], count) if count - kept >= LONG_RUN // 2 else 0
+    maybe = look(hashed[0], kept, sieve, shift, hashed[1], words[0])
+    hits = settle(hashed[1], words[0], maybe, lines[1], keys, numbers, words[2], words[3])
+    return hits, segments, ended, long_words, run
 
 
 # --- folding: `words.folded` --------------------------------------------------------------------------------
@@ -217,33 +252,52 @@ def cut(count: int, until: Any, lines: int, stops: Any, begins: Any, pieces: Any
     return segment
 
 
-def hashes(target: Any, starts: Any, ends: Any, stops: Any, segments: int, kept: Any) -> tuple[int, int]:
-    """`words.hash_of` of each word that is compared; how many those are, and how many words are long.
+def hashes(target: Any, starts: Any, ends: Any, count: int, kept: Any) -> None:
+    """`words.hash_of` of every word, eight at a time; places behind the last are filled up."""
+    for place in range(u(count), u(count + LANES)):
+        starts[place], ends[place] = MARGIN, MARGIN + 1
+    base, begin, behind, out = u(target.ctypes.data), u(starts.ctypes.data), u(ends.ctypes.data), u(kept.ctypes.data)
+    for eight in range(u((count + LANES - 1) // LANES)):
+        hash8(base, begin + u(32) * eight, behind + u(32) * eight, out + u(64) * eight)
+
+
+def longest(starts: Any, ends: Any, stops: Any, segments: int) -> int:
+    """`Found.long_words`."""
+    begun, most = u(0), u(0)
+    for segment in range(segments):
+        stop, many = u(stops[segment]), u(0)
+        for place in range(begun, stop):
+            many += u(ends[place] - starts[place]) // u(LONG_WORD)
+        begun, most = stop, max(most, many)
+    return int(most)
+
+
+def mask(kept: Any, stops: Any, segments: int) -> int:
+    """Of a run of numbers in a segment only the first stays; how many words are left to be compared.
 
     `stops` has behind which word each segment stops, and gets the same in words that are compared.
     """
-    base = u(target.ctypes.data)
-    long_words, out, begun = u(0), u(0), u(0)
+    out, begun = u(0), u(0)
     for segment in range(segments):
         stop, before = u(stops[segment]), u(0)
         for place in range(begun, stop):
-            start, length = u(starts[place]), u(ends[place]) - u(starts[place])
-            short = min(length, u(8))
-            rest = min(max(length, u(8)), u(KEPT_BYTES)) - u(8)
-            low = load(base + start) & (u(EVERYTHING) >> (u(64) - u(8) * short))
-            high = load(base + start + u(8)) & ((u(1) << u(4) * rest << u(4) * rest) - u(1))
-            mixed = (low ^ length * u(MIX_2)) * u(MIX_0)
-            mixed ^= mixed >> u(32)
-            mixed = (mixed + high) * u(MIX_1)
-            mixed ^= mixed >> u(29)
-            number = u((low & u(255)) - u(48) < u(10))
-            kept[out] = u(NUMBER) if number else mixed
+            value = kept[place]
+            number = u(value == u(NUMBER))
+            kept[out] = value
             out += u(1) - (number & before)
             before = number
-            long_words += length // u(LONG_WORD)
         begun = stop
         stops[segment] = out
-    return int(out), int(long_words)
+    return int(out)
+
+
+def numbers_run(target: Any, starts: Any, count: int) -> int:
+    """`Found.numbers`. In segments of many words a long run of numbers leaves more than half of itself uncompared."""
+    run, most = u(0), u(0)
+    for place in range(u(count)):
+        run = (run + u(1)) * u(u(target[starts[place]]) - u(48) < u(10))
+        most = max(most, run)
+    return int(most) if most >= u(LONG_RUN) else 0
 
 
 # --- looking: `words.grams`, and whether the index has them ---------------------------------------------------
@@ -252,18 +306,18 @@ def hashes(target: Any, starts: Any, ends: Any, stops: Any, segments: int, kept:
 def look(kept: Any, count: int, sieve: Any, shift: int, values: Any, maybe: Any) -> int:
     """Words at which a gram begins that passes the sieve, into `maybe`, and every gram into `values`.
 
-    `sieve` is a bloom filter with three bits in one word. Three loops, because one would not become vectors.
+    `sieve` is a bloom filter with three bits in one word.
     """
-    last, right, found = u(max(0, count - SIZE + 1)), u(shift), u(0)
-    for place in range(last):
-        b, c, d, e = kept[place + u(1)], kept[place + u(2)], kept[place + u(3)], kept[place + u(4)]
-        value = kept[place] ^ (b << u(TURN_1) | b >> u(64 - TURN_1)) ^ (c << u(TURN_2) | c >> u(64 - TURN_2))
-        values[place] = value ^ (d << u(TURN_3) | d >> u(64 - TURN_3)) ^ (e << u(TURN_4) | e >> u(64 - TURN_4))
-    for place in range(last):
-        value = values[place]
-        bits = u(1) << (value & u(63)) | u(1) << (value >> u(6) & u(63)) | u(1) << (value >> u(12) & u(63))
-        maybe[found] = place
-        found += u(sieve[value * u(SPREAD) >> right] & bits == bits)
+    last, found = u(max(0, count - SIZE + 1)), u(0)
+    words, out, bits = u(kept.ctypes.data), u(values.ctypes.data), u(sieve.ctypes.data)
+    for eight in range((last + u(LANES - 1)) // u(LANES)):
+        passed = grams8(words + u(64) * eight, out + u(64) * eight, bits, u(shift))
+        while passed:
+            maybe[found] = u(LANES) * eight + trailing(passed)
+            found += u(1)
+            passed &= passed - u(1)
+    while found > u(0) and u(maybe[found - u(1)]) >= last:
+        found -= u(1)
     return int(found)
 
 
@@ -292,8 +346,10 @@ def add(base: int, found: Any, grams: Any, about: Any, postings: Any, entries: A
     `about` has of each gram where its postings begin and its worth; `postings` an entry and the last segment of each;
     `entries` of each its last segment, the last one told, its need, and the masses of the window, newest first.
     """
-    events = 0
+    events, last, of_gram, of_posting = 0, len(found) - 1, u(about.ctypes.data), u(postings.ctypes.data)
     for hit in range(len(found)):
+        fetch(of_gram + u(8) * u(grams[min(hit + 2 * AHEAD, last)]))
+        fetch(of_posting + u(8) * u(about[grams[min(hit + AHEAD, last)], 0]))
         now = base + found[hit]
         number = grams[hit]
         worth = about[number, 1]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from prill.overlap.index import Index, Level
-from prill.overlap.words import Word, fives, gram, masked, words
+from prill.overlap.words import NUMBER, Word, fives, gram, masked, words
 
 FEWEST_WORDS = 32
 MOST_WORDS = 1024
@@ -17,6 +17,8 @@ WINDOW = 3
 """Segments whose evidence is added."""
 LONG_WORD = 32
 """Bytes; what words have in multiples of it makes one look for encoded blobs."""
+LONG_RUN = 64
+"""Numbers in a row that make one look for lists of token ids."""
 
 
 class Found(NamedTuple):
@@ -32,9 +34,9 @@ class Found(NamedTuple):
     """Of each segment, which piece it is of those that begin there."""
     newlines: int
     long_words: int
-    """How often `LONG_WORD` fits into its words."""
+    """How often `LONG_WORD` fits into the words of one segment, at most."""
     numbers: int
-    """Numbers that were not compared because one stood before them."""
+    """The longest run of numbers, if it has `LONG_RUN` of them, else 0."""
 
 
 class Segment(NamedTuple):
@@ -73,19 +75,21 @@ class Scalar:
     def find(self, chunk: bytes) -> Found:
         """Grams of the index in a chunk, in order."""
         found = Found([], [], [], [], chunk.count(b"\n"), 0, 0)
-        long_words = numbers = 0
+        long_words = numbers = run = 0
         for count, segment in enumerate(segments(chunk)):
             found.lines.append(segment.line)
             found.pieces.append(segment.piece)
             kept = masked(segment.words)
-            numbers += len(segment.words) - len(kept)
-            long_words += sum(len(word.text) // LONG_WORD for word in segment.words)
+            for word in segment.words:
+                run = run + 1 if word.hash == NUMBER else 0
+                numbers = max(numbers, run)
+            long_words = max(long_words, sum(len(word.text) // LONG_WORD for word in segment.words))
             for five in fives([segment.words[place].hash for place in kept]):
                 number = self.index.number.get(gram(five))
                 if number is not None:
                     found.segments.append(count)
                     found.grams.append(number)
-        return found._replace(long_words=long_words, numbers=numbers)
+        return found._replace(long_words=long_words, numbers=numbers if numbers >= LONG_RUN else 0)
 
     def score(self) -> "Score":
         """Adds up the evidence of one stream."""

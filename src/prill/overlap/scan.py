@@ -21,7 +21,7 @@ from prill.overlap.align import Match, Window, matches, same_letters
 from prill.overlap.engine import Engine
 from prill.overlap.index import Index, Level
 from prill.overlap.scalar import WINDOW, Found, segments
-from prill.overlap.sources import BLOCK, Text, Unread, files_below, texts
+from prill.overlap.sources import BLOCK, IDS, Text, Unread, files_below, texts
 from prill.overlap.words import Word
 from prill.sockets import Value
 
@@ -32,7 +32,6 @@ MOST_PLACES = 10_000
 MOST_NAMED = 1000
 MOST_TOLD = 4096
 QUOTED = 300
-NUMBERS_OF_A_LIST = 64
 LEAVES = 2000
 
 
@@ -185,7 +184,12 @@ def chunks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     left = b""
     for block in blocks:
         for start in range(0, len(block), BLOCK):
-            left += block[start : start + BLOCK]
+            part = block[start : start + BLOCK]
+            if len(left) + len(part) >= BLOCK and (end := part.rfind(b"\n") + 1):
+                yield b"".join((left, memoryview(part)[:end]))  # copied once
+                left = part[end:]
+                continue
+            left += part
             if len(left) < BLOCK:
                 continue
             end = left.rfind(b"\n") + 1 or left.rfind(b" ") + 1 or len(left)
@@ -321,7 +325,7 @@ class Stream:
 
     def hidden(self, chunk: Chunk) -> None:
         """Text that a chunk holds in disguise."""
-        if chunk.found.numbers >= NUMBERS_OF_A_LIST:
+        if chunk.found.numbers:
             self.token_ids(chunk)
         if chunk.found.long_words >= hidden.FEWEST_LONG_WORDS:
             for at, data in hidden.blobs(chunk.data):
@@ -338,6 +342,8 @@ class Stream:
             return
         if self.scan.decode is None:
             why = "rows of token ids; they can be read with their tokenizer (--tokenizer DIR)"
+            if self.inside.endswith(IDS):
+                raise Unread(why)  # all of it is alike
             self.scan.name(f"{self.name}: {why}")
             return
         for (at, _), text in zip(lists, self.scan.decode([ids for _, ids in lists]), strict=True):

@@ -1,9 +1,10 @@
 """Files of any kind → streams of text bytes: what is packed is unpacked, what cannot be read is named with a reason.
 
 Text, JSON, CSV and code are given as they are, byte for byte. gzip, xz, bzip2, zstd, zip and tar are unpacked as they
-are read, Parquet and Arrow become JSON lines, NumPy arrays text or token ids, UTF-16 becomes UTF-8. Other bytes
-(SQLite, pickles, programs) are given as they are too: text lies in them as text. Links are not followed, and nothing
-is ever executed or unpickled. What comes out of a packed file is bounded by `most_expanded`.
+are read, Parquet and Arrow become JSON lines, NumPy arrays text or token ids, `.bin` files of raw numbers token ids,
+UTF-16 becomes UTF-8. Other bytes (SQLite, pickles, programs) are given as they are too: text lies in them as text.
+Links are not followed, and nothing is ever executed or unpickled. What comes out of a packed file is bounded by
+`most_expanded`.
 Not covered: encrypted archives, 7z, rar, and text that such other bytes hold compressed.
 """
 
@@ -13,6 +14,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import tarfile
 import tempfile
@@ -30,6 +32,12 @@ DEEPEST = 4
 MOST_MEMBERS = 100_000
 SPOOLED = 1 << 26
 MOST_SPOOLED = 1 << 30
+IDS = "token ids"
+"""What a stream of a file of raw token ids is called."""
+IDS_IN_A_ROW = 1 << 13
+FEWEST_IDS = 256
+"""Bytes of a `.bin` file from which on it may be one."""
+TEXT = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]{16}")
 WEIGHTS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "BOOL", "U8", "I8"})
 
 
@@ -166,8 +174,26 @@ def streams(data: Whole, inside: str, limit: int, depth: int, suffix: str) -> It
         yield from of_safetensors(data, inside)
     elif (suffix == ".arrow" or inside.endswith(".arrow")) and head.startswith(b"\xff\xff\xff\xff"):
         yield from rows_of_arrow(data, inside, limit, depth)
+    elif (suffix == ".bin" or inside.endswith(".bin")) and (kind := kind_of_ids(head)):
+        yield Text(f"{inside}!{IDS}" if inside else IDS, of_ids(data, kind))
     else:
         yield Text(inside, as_utf8(data, head))
+
+
+def kind_of_ids(head: bytes) -> str:
+    """Of the beginning of a `.bin` file the kind of numbers, if it may be raw token ids: no pickle, and no text."""
+    if len(head) < FEWEST_IDS or head.startswith(b"\x80") or TEXT.search(head):
+        return ""
+    return "<u4" if head[3::4].count(0) == len(head[3::4]) else "<u2"
+
+
+def of_ids(data: Whole, kind: str) -> Iterator[bytes]:
+    """Raw numbers as lists, some thousands in a line."""
+    import numpy as np
+
+    while block := data.read(IDS_IN_A_ROW * np.dtype(kind).itemsize):
+        whole = block[: len(block) // np.dtype(kind).itemsize * np.dtype(kind).itemsize]
+        yield msgspec.json.encode(np.frombuffer(whole, kind).tolist()) + b"\n"
 
 
 def seekable(data: Whole) -> IO[bytes]:

@@ -16,7 +16,10 @@ from prill.spec import RunSpec
 
 HOME, TASK, SUBMISSION = "/home/agent", "/home/agent/task", "/home/agent/task/final_model"
 GIVEN, DOORS, CHECK = "/prill", "/prill/doors", "check.sock"
-TOOLS = {"evaluate": "evaluate.py", "prill-left": "prill_left.py", "relay": "relay.py", "self-check": "self_check.py"}
+TOOLS = {
+    "decontaminate": "decontaminate.py", "evaluate": "evaluate.py", "prill-left": "prill_left.py", "relay": "relay.py",
+    "self-check": "self_check.py",
+}  # fmt: skip
 
 
 def prepare(run: RunFolder, spec: RunSpec, catalog: Catalog, agent: Agent, command: Command, doors: Path) -> Need:
