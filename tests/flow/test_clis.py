@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -160,3 +162,58 @@ def test_an_empty_wallet_ends_a_program(poor: Path, name: str) -> None:
     refused = next(entry["at"] for entry in ledger(run) if entry["action"] == "refuse" and Decimal(entry["usd"]))
     ended = next(event.at for event in run.events() if event.event == "ended" and event.stage == "solve")
     assert ended - refused < 15
+
+
+# --- a dead keeper ---------------------------------------------------------------------------------------------------
+
+LONG = """
+title = "A long command, then the submission"
+[[turns]]
+say = "I begin."
+[[turns.calls]]
+command = "echo begun >> marks; sleep 8; echo slept >> marks"
+seconds = 60
+[[turns]]
+say = "I submit the base."
+[[turns.calls]]
+command = 'cp -r "$PRILL_BASE_MODEL" final_model; echo submitted >> marks'
+[[turns]]
+say = "Done."
+"""
+SOLVE = """
+import sys
+import time
+from pathlib import Path
+from prill.catalog import Catalog
+from prill.folder import RunFolder
+from prill.stages import solve
+run = RunFolder(Path(sys.argv[1]))
+with run.lock():
+    solve.do(run, Catalog([Path(sys.argv[2])]))
+"""
+
+
+@pytest.mark.parametrize("name", ["rehearsal-claude-code", "rehearsal-codex"])
+def test_a_dead_keeper_s_program_goes_on_in_its_session(tmp_path: Path, name: str) -> None:
+    """Killed with its keeper in mid-command, the program goes on in its own session, in another box."""
+    definitions, runs = tmp_path / "definitions", tmp_path / "runs"
+    (definitions / "scenarios").mkdir(parents=True)
+    (definitions / "scenarios/smoke.toml").write_text(LONG)
+    planned = prill("plan", "rehearsal", "--entrant", name, "--runs", runs, "--definitions", definitions)
+    assert planned.returncode == 0, planned.stderr
+    run = RunFolder(next(runs.glob("2*")))
+    argv = [sys.executable, "-c", SOLVE, str(run.path), str(definitions)]
+    env = {**os.environ, "PRILL_CACHE": str(CACHE)}
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE) as first:
+        marks = run.workspace / "marks"
+        while not marks.exists() and first.poll() is None:
+            time.sleep(0.05)
+        assert first.poll() is None, first.stderr and first.stderr.read()
+        os.kill(int((run.solving / "keeper.pid").read_text()), signal.SIGKILL)
+        _, words = first.communicate(timeout=300)  # it finds the keeper dead, and begins another
+    assert first.returncode == 0, words
+    outcome = run.outcome()
+    assert outcome is not None and (outcome.ended, outcome.resumed) == ("finished", 1), outcome
+    assert "submitted" in marks.read_text() and (run.workspace / "final_model" / "config.json").exists()
+    prompts = [entry for entry in ledger(run) if entry["action"] == "charge"]
+    assert len(prompts) >= 3 and paid(run) >= charged(run)
