@@ -1,5 +1,6 @@
 """The agent's hours outlive whoever watches them: kills at every event, money and bytes counted afterwards."""
 
+import contextlib
 import json
 import os
 import signal
@@ -238,6 +239,20 @@ def kill_at(run: RunFolder, world: Path, line: int, whom: str) -> bool:
     return True
 
 
+def left_over(run: RunFolder) -> list[str]:
+    """Processes that still work for a run, a moment after its keeper's death."""
+    until = time.monotonic() + 10
+    while True:
+        found = []
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if str(run.path).encode() in (words := place.read_bytes()) and b"-c" not in words.split(b"\0"):
+                    found.append(words.decode(errors="replace"))
+        if not found or time.monotonic() > until:
+            return found
+        time.sleep(0.05)
+
+
 def test_a_killed_runner_loses_nothing(world: Path, tmp_path: Path) -> None:
     """Killed at each event, the runner finds the agent at work again: no byte and no cent is missing or doubled."""
     killed = 0
@@ -254,6 +269,7 @@ def test_a_killed_keeper_loses_the_run_by_name(world: Path, tmp_path: Path) -> N
     for line, run in boundaries(world, tmp_path, KILLS // 2):
         if not kill_at(run, world, line, "keeper"):
             continue
+        assert not left_over(run)
         code, words = settle(run, world)
         if any(event.event == "ended" for event in run.events()):
             assert code == 0

@@ -142,9 +142,10 @@ def opened(
 def rehearsed(run: RunFolder, scenario: Path) -> Iterator[str]:
     """A scripted provider that plays a scenario on this machine: its root while the context lasts."""
     said = run.solving / "provider.txt"
-    argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--truth", str(run.provider)]
+    argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--attached"]
+    argv += ["--truth", str(run.provider)]
     with said.open("wb") as out:
-        program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        program = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out)  # it dies with us
     try:
         until = time.monotonic() + START_SECONDS
         while b"\n" not in said.read_bytes():
