@@ -40,7 +40,7 @@ class Client:
             results = [{"type": "tool_result", "tool_use_id": f"{n}", "content": [{"type": "text", "text": RESULT}]}]
             said.append({"role": "user", "content": results})
         offered = [{"name": "Bash", "input_schema": SHELL}] if tools else []
-        return "/v1/messages", {"model": "m", "max_tokens": 9, "stream": stream, "messages": said, "tools": offered}
+        return "/v1/messages", {"model": "m", "max_tokens": 900, "stream": stream, "messages": said, "tools": offered}
 
     def responses(self, turns: int, stream: bool, tools: bool) -> tuple[str, dict[str, Any]]:
         """OpenAI Responses."""

@@ -12,8 +12,9 @@ Word = Literal[
     "ok", "time_limit", "inner_timeout", "killed", "oom_killed", "terminated", "early_end", "agent_gave_up",
     "agent_loop_abort", "no_output", "failed", "api_overloaded", "api_rate_limit", "api_quota", "api_auth",
     "infra_disk", "infra_stale_handle", "infra_gpu_busy", "infra_cuda", "infra_node",
+    "wallet_empty", "disk_limit", "stopped",
 ]  # fmt: skip
-"""`failed`: the program says that it failed, and nothing more is known."""
+"""`failed`: the program says that it failed, and nothing more is known. The last three only a runner can know."""
 
 
 IN_WORDS = {

@@ -27,6 +27,7 @@ def asked(body: dict[str, Any], path: str) -> Asked:
         stream=bool(body.get("stream")),
         tools={tool["name"]: tool.get("input_schema") for tool in body.get("tools") or () if "name" in tool},
         heard=runs(pieces),
+        most_output=body.get("max_tokens"),
         schema=shape.get("schema"),
     )
 

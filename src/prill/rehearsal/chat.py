@@ -23,6 +23,7 @@ def asked(body: dict[str, Any], path: str) -> Asked:
         stream=bool(body.get("stream")),
         tools={function["name"]: function.get("parameters") for function in functions if "name" in function},
         heard=runs(pieces),
+        most_output=body.get("max_completion_tokens") or body.get("max_tokens"),
         schema=((body.get("response_format") or {}).get("json_schema") or {}).get("schema"),
         usage_wanted=bool((body.get("stream_options") or {}).get("include_usage")),
     )

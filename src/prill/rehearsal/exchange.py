@@ -33,6 +33,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     """For each reply that the model has given before: the results of its calls, as text."""
     schema: Any = None
     """The JSON schema that the reply must keep to, if any."""
+    most_output: Any = None
+    """The most tokens that a reply may have, if the request names a number."""
     usage_wanted: bool = True
     """Whether a stream should tell its usage."""
 

@@ -26,6 +26,7 @@ def asked(body: dict[str, Any], path: str) -> Asked:
         stream="stream" in path.rpartition(":")[2],
         tools={tool["name"]: tool.get("parametersJsonSchema") or tool.get("parameters") for tool in offered},
         heard=runs(pieces),
+        most_output=wanted.get("maxOutputTokens"),
         schema=wanted.get("responseJsonSchema") or wanted.get("responseSchema"),
     )
 

@@ -29,6 +29,7 @@ def asked(body: dict[str, Any], path: str) -> Asked:
         stream=bool(body.get("stream")),
         tools=named(offered),
         heard=runs(pieces),
+        most_output=body.get("max_output_tokens"),
         schema=((body.get("text") or {}).get("format") or {}).get("schema"),
     )
 

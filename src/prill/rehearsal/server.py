@@ -112,13 +112,13 @@ class Provider:
         if asked.schema is not None or None in calls or (not asked.tools and self.calls_anywhere()):
             text = msgspec.json.encode(sample(asked.schema)).decode() if asked.schema is not None else "Rehearsal"
             answer = Answer(
-                number=number, model=asked.model, text=text, calls=(), usage=as_charged(self.scenario.side, asked.wire)
+                number=number, model=asked.model, text=text, calls=(), usage=as_charged(self.scenario.side, asked)
             )
             self.tell(request, asked.wire, kind="side", model=asked.model, stream=asked.stream, usage=answer.usage)
             return await self.send(request, wire, asked, answer, Turn(), None)
         wrong = trouble(turn, self._asked[at])
         self._asked[at] += 1
-        usage = as_charged(turn.usage or self.scenario.usage, asked.wire)
+        usage = as_charged(turn.usage or self.scenario.usage, asked)
         never = wrong is not None and (wrong.how == "status" or (wrong.how == "hang" and not wrong.after))
         self.tell(
             request,
@@ -229,9 +229,12 @@ class Provider:
         self._truth.write(msgspec.json.encode(told) + b"\n")
 
 
-def as_charged(usage: Usage, wire: str) -> Usage:
-    """Usage on a wire: only Anthropic charges for writing to a cache, for all others it is plain input."""
-    if wire == "anthropic":
+def as_charged(usage: Usage, asked: Asked) -> Usage:
+    """Usage of a reply: never longer than was asked for; only Anthropic charges for writing to a cache."""
+    if isinstance(asked.most_output, int) and 0 < asked.most_output < usage.output:
+        most = asked.most_output
+        usage = replace(usage, output=most, reasoning=min(usage.reasoning, most))
+    if asked.wire == "anthropic":
         return usage
     return replace(usage, input=usage.input + usage.cache_write, cache_write=0)
 

@@ -112,6 +112,8 @@ def opened(
                 secrets=keys(provider),
                 upstream=upstream,
                 step=step,
+                # A provider's own search leaves by the provider's network, past the policy for hosts.
+                tools=None if spec.hosts and spec.hosts.otherwise == "allow" else (),
             )
             doors = Doors(folder, last.enter_context(gateway).ledger, step, ["model"])
         if spec.hosts is not None:

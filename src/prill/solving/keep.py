@@ -116,11 +116,9 @@ def keep(run: RunFolder, catalog: Catalog, stop: threading.Event) -> None:
     preflight.graphics(spec)
     if spec.provider:
         preflight.answers(spec.provider)
-    command = again(run, spec, agent, "Go on.") if resumed else agent.command(spec.entrant, prompt)
-    if command is None:
-        command = agent.command(spec.entrant, prompt)
+    session = again(run, spec, agent, "Go on.") if resumed else None
+    command = session or agent.command(spec.entrant, prompt)
     run.given.mkdir(exist_ok=True)
-    clock = Clock(spec.budget.hours * 3600, run.solving / "clock.json", run.given / "clock.json")
     token = f"prill_{secrets.token_hex(24)}"
     with opened(run, spec, catalog, token, Counted(run.stdout, agent)) as doors:
         need = place.prepare(run, spec, catalog, agent, command, doors.folder)
@@ -131,9 +129,7 @@ def keep(run: RunFolder, catalog: Catalog, stop: threading.Event) -> None:
             put = partial(place.placed, box=box, env=env, token=token, ports=ports, scratch=run.solving)
             if agent.package is not None:
                 preflight.starts(box, put(command), run.solving)
-            clock = Clock(
-                clock.limit_seconds, clock.beat, clock.shown
-            )  # what came before this was not the agent's time
+            clock = Clock(spec.budget.hours * 3600, run.solving / "clock.json", run.given / "clock.json")
             hours = Hours(run, spec, agent, clock, doors, stop, box.isolated, rent(spec, doors))
             hours.say()
             run.append(

@@ -1,12 +1,12 @@
 """What is looked at before anything is spent: disk, GPUs, the agent's program, the key. Whatever is wrong is ours."""
 
-import os
 import shutil
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from prill.errors import InfraError
+from prill.gateway.keys import keys
 from prill.outside import Provider
 from prill.sockets import Box, Command
 from prill.solving.watch import gpus
@@ -55,17 +55,12 @@ def starts(box: Box, command: Command, scratch: Path) -> None:
 
 
 def secret(provider: Provider) -> str | None:
-    """The key as it is at this moment: of the variable, or of the file that the other variable names."""
-    if provider.key_file is not None:
-        place = os.environ.get(provider.key_file)
-        if not place or not Path(place).is_file():
-            raise InfraError(f"provider {provider.name}: {provider.key_file} must name a file with the token")
-        return Path(place).read_text().strip()
-    if provider.key is None:
-        return None
-    if not os.environ.get(provider.key):
-        raise InfraError(f"provider {provider.name}: set {provider.key} to the key; it stays outside the box")
-    return os.environ[provider.key]
+    """The key as the gateway reads it at this moment; `InfraError` where one is wanted and not there."""
+    key, name = keys(provider)(), provider.key_file or provider.key
+    if name and not key:
+        what = "a file with the token" if provider.key_file else "the key"
+        raise InfraError(f"provider {provider.name}: set {name} to {what}; it stays outside the box")
+    return key
 
 
 def answers(provider: Provider) -> None:

@@ -52,8 +52,10 @@ def outcome(
         open_background_tasks=told.open_background_tasks if told else 0,
         memory_kills=int(ended.oom_killed),
     )
-    ending = filled(run, spec) if why == "disk" else decided(why, ended, facts, money["refused"])
-    ending, evidence = borne_out(ending, run, event.at, rows)
+    evidence: dict[str, Any] = {}
+    ending = by_us(run, spec, why, ended, money["refused"])
+    if ending is None:
+        ending, evidence = borne_out(classify(facts), run, event.at, rows)
     resumed = sum(event.event == "resumed" for event in run.events())
     return Outcome(
         ended="finished" if ending.word == "ok" else ending.word,
@@ -78,51 +80,46 @@ def outcome(
     )
 
 
-def decided(why: str, ended: Ended, facts: Facts, refused: bool) -> Any:
-    """What we did ourselves comes first; then the rules of `classify`."""
+def by_us(run: RunFolder, spec: RunSpec, why: str, ended: Ended, refused: bool) -> Ending | None:
+    """What we did ourselves, or what only we know; `None` where it is for the rules of `classify` to say."""
     if why == "stopped":
-        return Said("stopped", "whoever runs it stopped it")
+        return Ending("stopped", "whoever runs it stopped it")
+    if why == "disk":
+        return filled(run, spec)
     if why == "money":
-        return Said("wallet_empty", "the wallet was empty, and the machine is paid from it")
+        return Ending("wallet_empty", "the wallet was empty, and the machine is paid from it")
     if ended.timed_out:
         ignored = " and ignored TERM until it was killed" if "KILL" in ended.signals else ""
-        return Said("time_limit", f"outlived its {facts.limit_seconds:g} seconds{ignored}")
+        return Ending("time_limit", f"outlived its {spec.budget.hours * 3600:g} seconds{ignored}")
     if ended.oom_killed:
-        return Said("oom_killed", "the box ran out of memory and the kernel killed a process")
-    if refused and facts.exit_code != 0:
-        return Said("wallet_empty", "the gateway refused its last call, for the wallet was empty")
+        return Ending("oom_killed", "the box ran out of memory and the kernel killed a process")
+    if refused and ended.exit_code != 0:
+        return Ending("wallet_empty", "the gateway refused its last call, for the wallet was empty")
     if ended.exit_code is None:
-        return Said("killed", "a signal that we did not send ended the program")
-    return classify(facts)
+        return Ending("killed", "a signal that we did not send ended the program")
+    return None
 
 
-def filled(run: RunFolder, spec: RunSpec) -> Any:
+def filled(run: RunFolder, spec: RunSpec) -> Ending:
     """Whose files filled the disk: the agent's, if they outgrew what the suite reserves for a run."""
     size = sum(file.lstat().st_size for file in run.workspace.rglob("*") if file.is_file() and not file.is_symlink())
     words = f"the disk was full; the agent's files hold {size / 2**30:.1f} GB"
     own = size >= spec.budget.disk_gb * 2**30
-    return Said("disk_limit" if own else "infra_disk", f"{words} of {spec.budget.disk_gb:g} GB that a run may need")
+    return Ending("disk_limit" if own else "infra_disk", f"{words} of {spec.budget.disk_gb:g} GB that a run may need")
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A class and a sentence, as `classify.Ending`, for what only a runner can know."""
-
-    word: str
-    why: str
-
-
-def borne_out(ending: Any, run: RunFolder, at: float, rows: list[Entry]) -> tuple[Any, dict[str, Any]]:
+def borne_out(ending: Ending, run: RunFolder, at: float, rows: list[Entry]) -> tuple[Ending, dict[str, Any]]:
     """A class that would blame the provider or the machine, held against what our own doors and samples saw."""
     if ending.word in STATUSES:
         late = [row.passed.status for row in rows if row.passed and at - row.at < LATE_SECONDS]
         seen = [status for status in late if status in STATUSES[ending.word]]
         if seen:
             return ending, {"provider_status": seen[-1], "provider_refusals": len(seen)}
-    elif ending.word == "infra_disk" and not isinstance(ending, Said):
+    elif ending.word == "infra_disk":
         least = min((int(each["disk_free_bytes"]) for each in samples(run.samples)), default=None)
         if least is not None and least < FULL_BYTES:
             return ending, {"disk_free_bytes": least}
-    elif not ending.word.startswith("infra_") or isinstance(ending, Said):
+    elif not ending.word.startswith("infra_"):
         return ending, {}
     doubt = f"its log says {ending.word} ({ending.why}), which nothing that we saw bears out"
     return Ending("failed", doubt), {"log_says": ending.word}
@@ -131,7 +128,8 @@ def borne_out(ending: Any, run: RunFolder, at: float, rows: list[Entry]) -> tupl
 def spent(rows: list[Entry]) -> dict[str, Any]:
     """Tokens and dollars of the ledger's model calls, as far as they are known; whether the last call was refused."""
     charges = [row for row in rows if row.action == "charge"]
-    told: dict[str, Any] = {"refused": bool(rows) and rows[-1].action == "refuse"}
+    last = rows[-1] if rows else None  # a call refused for what it is, not for what it costs, would have held nothing
+    told: dict[str, Any] = {"refused": last is not None and last.action == "refuse" and Decimal(last.usd) > 0}
     if not charges:
         why = "no model was called through the gateway"
         return told | {"tokens_in": None, "tokens_out": None, "usd": None, "why": why}
