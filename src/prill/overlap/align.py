@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from prill.overlap.index import UNIT, Index, Unit, text_words
-from prill.overlap.words import NUMBER, SIZE, Word, fives, gram, masked
+from prill.overlap.index import UNIT, Index, Unit
+from prill.overlap.words import SIZE, Word, fives, gram, hash_of, masked, plain
 
 Kind = Literal["verbatim", "case", "numbers", "choices", "paraphrase", "solution-only"]
 Five = tuple[int, ...]
@@ -58,23 +58,28 @@ class Match(NamedTuple):
 class Known(NamedTuple):
     """A unit's words and where its grams are."""
 
-    words: tuple[Word, ...]
-    joined: bytes
-    kept: tuple[int, ...]
+    texts: tuple[bytes, ...]
     hashes: tuple[int, ...]
+    kept: tuple[int, ...]
     where: dict[Five, int]
 
 
 @lru_cache(1 << 9)
 def known(unit: Unit) -> Known:
     """What is needed of a unit time and again."""
-    found = text_words(unit)
-    kept = masked(found)
-    hashes = [found[place].hash for place in kept]
+    texts = plain_of(unit).split()
+    hashes = tuple(map(hash_of, texts))
+    kept = tuple(masked(hashes))
     where: dict[Five, int] = {}
-    for place, five in enumerate(fives(hashes)):
+    for place, five in enumerate(fives([hashes[place] for place in kept])):
         where.setdefault(five, place)
-    return Known(tuple(found), joined(found), tuple(kept), tuple(hashes), where)
+    return Known(tuple(texts), hashes, kept, where)
+
+
+@lru_cache(1 << 12)
+def plain_of(unit: Unit) -> bytes:
+    """Its words as one text: enough to see whether all of it stands somewhere."""
+    return plain(unit.text.encode(errors="replace"))
 
 
 def joined(found: Sequence[Word]) -> bytes:
@@ -96,7 +101,7 @@ def seen(window: Window) -> Seen:
     found: list[tuple[Five, int, int]] = []
     base = 0
     for segment in window.segments:
-        kept = masked(list(segment))
+        kept = masked([word.hash for word in segment])
         found += zip(
             fives([segment[place].hash for place in kept]),
             [base + place for place in kept],
@@ -144,7 +149,7 @@ def of_entry(index: Index, need: int, entry: int, text: Seen) -> list[Match]:
     whole = [match for unit in members if (match := exactly(index, entry, unit, text))]
     if whole:
         return whole
-    if len({known(unit).joined for unit in members}) > 1:
+    if len({plain_of(unit) for unit in members}) > 1:
         return []  # its words are a form that several items fill with numbers of their own: no item in particular
     found = nearly(index, need, entry, members[0], text)
     return [found] if found else []
@@ -152,16 +157,16 @@ def of_entry(index: Index, need: int, entry: int, text: Seen) -> list[Match]:
 
 def exactly(index: Index, entry: int, unit: Unit, text: Seen) -> Match | None:
     """The unit with all its words in a row."""
-    wanted = known(unit)
-    at = text.joined.find(wanted.joined)
+    wanted = plain_of(unit)
+    at = text.joined.find(wanted)
     if at < 0:
         return None
-    first = text.joined.count(b" ", 0, at)
-    last = first + len(wanted.words) - 1
+    first, size = text.joined.count(b" ", 0, at), wanted.count(b" ") - 1
+    last = first + size - 1
     kind: Kind = "solution-only" if unit.part == "answer" else "verbatim"
     return Match(
         unit, kind, True, 1.0, index.entries[entry].total / UNIT, first, last,
-        frozenset(range(first, last + 1)), 0, len(wanted.words) - 1,
+        frozenset(range(first, last + 1)), 0, size - 1,
     )  # fmt: skip
 
 
@@ -211,12 +216,12 @@ def stretched(main: list[Hit], wanted: Known, text: Seen) -> tuple[int, int, int
     first, last = main[0][1], main[-1][2]
     lowest, highest = min(hit[3] for hit in main), max(hit[3] for hit in main) + SIZE - 1
     item_first, item_last = wanted.kept[main[0][3]], wanted.kept[main[-1][3] + SIZE - 1]
-    while first > 0 and item_first > 0 and text.words[first - 1].hash == wanted.words[item_first - 1].hash:
+    while first > 0 and item_first > 0 and text.words[first - 1].hash == wanted.hashes[item_first - 1]:
         first, item_first = first - 1, item_first - 1
-    end = len(wanted.words) - 1
+    end = len(wanted.hashes) - 1
     while (
         last + 1 < len(text.words) and item_last < end
-        and text.words[last + 1].hash == wanted.words[item_last + 1].hash
+        and text.words[last + 1].hash == wanted.hashes[item_last + 1]
     ):  # fmt: skip
         last, item_last = last + 1, item_last + 1
     return first, last, min(item_first, wanted.kept[lowest]), max(item_last, wanted.kept[highest])
@@ -229,11 +234,13 @@ def kind_of(unit: Unit, wanted: Known, text: Seen, first: int, last: int, item_f
     if unit.part == "all" and reordered(unit, text):
         return "choices"
     there = text.words[first : last + 1][:600]
-    mine = wanted.words[item_first : item_last + 1][:600]
-    if [w.text for w in mine] == [w.text for w in there]:
+    mine = slice(item_first, min(item_last + 1, item_first + 600))
+    texts = [wanted.texts[mine], tuple(word.text for word in there)]
+    if texts[0] == texts[1]:
         return "verbatim"
-    numbers = [[w.text for w in side if w.hash == NUMBER] for side in (mine, there)]
-    bare = [[side[n].hash for n in masked(list(side))] for side in (mine, there)]
+    hashes = [wanted.hashes[mine], tuple(word.hash for word in there)]
+    numbers = [[text for text in side if 48 <= text[0] < 58] for side in texts]
+    bare = [[side[place] for place in masked(side)] for side in hashes]
     if numbers[0] != numbers[1] and agreement(*bare) >= SAME:
         return "numbers"
     return "paraphrase"
@@ -249,8 +256,7 @@ def agreement(mine: Sequence[object], there: Sequence[object]) -> float:
 def reordered(unit: Unit, text: Seen) -> bool:
     """Whether all choices stand there as they are, in another order than the item's."""
     _, *choices = unit.text.split("\n")
-    texts = [joined(text_words(Unit(benchmark="", item="", part="all", text=c, start=0))) for c in choices]
-    places = [text.joined.find(choice) for choice in texts]
+    places = [text.joined.find(plain(choice.encode(errors="replace"))) for choice in choices]
     return bool(places) and min(places) >= 0 and places != sorted(places)
 
 

@@ -2,10 +2,11 @@
 
 import hashlib
 import threading
+import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
-from prill.overlap import kernel, vectors
+from prill.overlap import folding, kernel, vectors
 from prill.overlap.index import MOST_UNITS, Index, Level
 from prill.overlap.scalar import WINDOW, Found, Scalar
 from prill.overlap.store import keep
@@ -13,6 +14,7 @@ from prill.overlap.words import PLANES, fold
 
 NEVER = -WINDOW
 FIRST_EVENTS = 4096
+POSTINGS_AT_A_TIME = 1024
 BITS_PER_GRAM = 8
 
 
@@ -34,12 +36,13 @@ class Engine(Protocol):
 
 
 def engine_for(index: Index, level: Level, cache: Path, *, compiled: bool) -> Engine:
-    """The compiled form if it is asked for and can be had here, else the plain one."""
+    """The compiled form if it is asked for and can be had here, else the plain one, with a warning that says why."""
     if compiled:
         try:
             return Fast(index, level, cache)
-        except Exception:  # whatever numba or LLVM cannot do on this machine, the plain form can
-            pass
+        except Exception as error:  # whatever numba or LLVM cannot do on this machine, the plain form can
+            why = f"{type(error).__name__}: {error}"[:200]
+            warnings.warn(f"the compiled scanner does not run here ({why}); the plain one is slow", stacklevel=2)
     return Scalar(index, level)
 
 
@@ -50,13 +53,13 @@ class Fast:
         import numba
         import numpy as np
 
-        about = b"".join(Path(str(part.__file__)).read_bytes() for part in (kernel, vectors))
+        about = b"".join(Path(str(part.__file__)).read_bytes() for part in (kernel, folding, vectors))
         numba.config.CACHE_DIR = str(cache / f"compiled-{hashlib.sha256(about).hexdigest()[:16]}")
         self.index, self.do, self.np = index, kernel.compiled(), np
         self.table = character_table(cache)
         grams = np.frombuffer(index.grams, np.uint64) if index.grams else np.zeros(0, np.uint64)
-        self.sieve, self.shift = sieve(grams)
-        self.keys, self.numbers = open_table(grams)
+        self.grams = grams
+        self.sieve, self.shift, self.first = sieve(grams)
         self.about = np.zeros((len(grams) + 1, 2), np.int32)
         self.about[:, 0] = index.first
         self.about[:-1, 1] = index.worth
@@ -70,25 +73,27 @@ class Fast:
         if getattr(self.own, "size", -1) < length:
             np, room = self.np, kernel.room(length)
             self.own.size = length
+            bits = np.zeros(room["marks"] // 8, np.uint64)
             self.own.buffers = {
-                "data": np.zeros(length + 2 * kernel.MARGIN, np.uint8),
                 "folded": np.full(room["folded"], 32, np.uint8),
-                "words": np.empty((4, room["words"]), np.uint32),
-                "hashed": np.empty((2, room["words"]), np.uint64),
+                "words": np.empty((2, room["words"]), np.uint64),
+                "places": np.empty((3, room["words"]), np.uint32),
                 "lines": np.empty((4, room["lines"]), np.int32),
+                "bits": bits,
+                "marks": bits.view(np.uint8),
             }
         made: dict[str, Any] = self.own.buffers
         return made
 
     def find(self, chunk: bytes) -> Found:
         """What a chunk holds."""
-        b, length = self.buffers(len(chunk)), len(chunk)
-        b["data"][kernel.MARGIN : kernel.MARGIN + length] = self.np.frombuffer(chunk, self.np.uint8)
+        b, np = self.buffers(len(chunk)), self.np
+        tail = np.frombuffer(chunk[-folding.TAIL :] + bytes(folding.MARGIN), np.uint8)
         hits, segments, newlines, long_words, run = self.do.find(
-            b["data"], length, b["folded"], self.table, b["words"], b["lines"], b["hashed"],
-            self.sieve, self.shift, self.keys, self.numbers,
+            np.frombuffer(chunk, np.uint8), tail, b["folded"], self.table, b["words"], b["places"], b["lines"],
+            b["bits"], b["marks"], self.sieve, self.shift, self.first, self.grams,
         )  # fmt: skip
-        _, _, at, grams = b["words"]
+        _, at, grams = b["places"]
         _, _, begins, pieces = b["lines"]
         return Found(
             at[:hits].copy(), grams[:hits].copy(), begins[:segments].copy(), pieces[:segments].copy(),
@@ -108,9 +113,10 @@ class Sum:
         self.fast = fast
         self.postings = np.full((len(fast.having), 2), NEVER, np.int32)
         self.postings[:, 0] = fast.having
-        self.entries = np.zeros((len(fast.needs), 8), np.int32)
+        self.entries = np.zeros((len(fast.needs), 4), np.int64)
         self.entries[:, :2] = NEVER
         self.entries[:, 2] = fast.needs
+        self.todo = np.empty((POSTINGS_AT_A_TIME, 3), np.int32)
         self.out = np.empty((FIRST_EVENTS, 2), np.int32)
 
     def add(self, base: int, found: Found) -> list[tuple[int, int]]:
@@ -118,38 +124,21 @@ class Sum:
         if len(self.out) < (most := len(found.grams) * MOST_UNITS):
             self.out = self.fast.np.empty((most, 2), self.fast.np.int32)
         about, postings, entries = self.fast.about, self.postings, self.entries
-        count = self.fast.do.add(base, found.segments, found.grams, about, postings, entries, self.out)
+        count = self.fast.do.add(base, found.segments, found.grams, about, postings, entries, self.todo, self.out)
         return [(segment, entry) for segment, entry in self.out[:count].tolist()]
 
 
-def sieve(grams: Any) -> tuple[Any, int]:
-    """A bloom filter of the grams, three bits of one word each, and how far a gram is shifted to find its word."""
+def sieve(grams: Any) -> tuple[Any, int, Any]:
+    """A bloom filter of grams that rise, three bits of one word each; how far a gram is shifted to find its word; and
+    which gram is the first of each word, and the end."""
     import numpy as np
 
     bits = max(6, (BITS_PER_GRAM * len(grams) // 64).bit_length())
-    words = np.zeros(1 << bits, np.uint64)
-    one, low = np.uint64(1), np.uint64(63)
+    words, shift = np.zeros(1 << bits, np.uint64), 64 - bits
+    one, low, which = np.uint64(1), np.uint64(63), grams >> np.uint64(shift)
     set_bits = (one << (grams & low)) | (one << (grams >> np.uint64(6) & low)) | (one << (grams >> np.uint64(12) & low))
-    np.bitwise_or.at(words, grams >> np.uint64(64 - bits), set_bits)
-    return words, 64 - bits
-
-
-def open_table(grams: Any) -> tuple[Any, Any]:
-    """Grams in an open table: keys, and their numbers or -1. A gram's place is found upwards from its middle bits."""
-    import numpy as np
-
-    size = 1 << max(4, (2 * len(grams)).bit_length())
-    keys, numbers = np.zeros(size, np.uint64), np.full(size, -1, np.int32)
-    todo = np.arange(len(grams), dtype=np.int32)
-    slots = (grams >> np.uint64(20)) & np.uint64(size - 1)
-    while len(todo):
-        free = numbers[slots] < 0
-        taken, who = np.unique(slots[free], return_index=True)
-        winners = todo[free][who]
-        numbers[taken], keys[taken] = winners, grams[winners]
-        left = numbers[slots] != todo
-        todo, slots = todo[left], (slots[left] + np.uint64(1)) & np.uint64(size - 1)
-    return keys, numbers
+    np.bitwise_or.at(words, which, set_bits)
+    return words, shift, np.searchsorted(which, np.arange((1 << bits) + 1, dtype=np.uint64)).astype(np.int32)
 
 
 def character_table(cache: Path) -> Any:

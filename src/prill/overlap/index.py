@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from prill.overlap.words import NUMBER, Word, fives, gram, masked, words
+from prill.overlap.words import NUMBER, fives, gram, hash_of, masked, plain, words
 from prill.sockets import Item, Value
 
 LEAST_WORDS = 3
@@ -110,8 +110,8 @@ def built(units: list[Unit], bare: tuple[str, ...] = ()) -> Index:
     """The index of these units; `bare` are items that have none."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for number, unit in enumerate(units):
-        found = text_words(unit)
-        alike[tuple(found[place].hash for place in masked(found))].append(number)
+        hashes = [hash_of(word) for word in plain(unit.text.encode(errors="replace")).split()]
+        alike[tuple(hashes[place] for place in masked(hashes))].append(number)
     own = [list(dict.fromkeys(filter(telling, fives(key)))) for key in alike]
     spread = Counter(five for each in own for five in each)
     items = {(unit.benchmark, unit.item) for unit in units}
@@ -207,8 +207,3 @@ def digest_of(units: Iterable[Unit], unseen: Iterable[str] = ()) -> str:
             digest.update(text.encode(errors="replace") + b"\0")
     digest.update("\0".join(unseen).encode(errors="replace"))
     return digest.hexdigest()
-
-
-def text_words(unit: Unit) -> list[Word]:
-    """The words of a unit, with places in its UTF-8 bytes."""
-    return words(unit.text.encode(errors="replace"))

@@ -79,7 +79,7 @@ class Scalar:
         for count, segment in enumerate(segments(chunk)):
             found.lines.append(segment.line)
             found.pieces.append(segment.piece)
-            kept = masked(segment.words)
+            kept = masked([word.hash for word in segment.words])
             for word in segment.words:
                 run = run + 1 if word.hash == NUMBER else 0
                 numbers = max(numbers, run)

@@ -7,22 +7,23 @@ where it is text; what they say is scanned as a stream of its own.
 
 import hashlib
 import os
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from prill.overlap import hidden
 from prill.overlap.align import Match, Window, matches, same_letters
 from prill.overlap.engine import Engine
+from prill.overlap.hand import AtHand, Chunk
 from prill.overlap.index import Index, Level
-from prill.overlap.scalar import WINDOW, Found, segments
+from prill.overlap.scalar import WINDOW, Found
 from prill.overlap.sources import BLOCK, IDS, Text, Unread, files_below, texts
-from prill.overlap.words import Word
+from prill.overlap.words import Word, plain
+from prill.overlap.words import words as words_of
 from prill.sockets import Value
 
 MOST_WINDOWS = 50_000
@@ -32,6 +33,8 @@ MOST_PLACES = 10_000
 MOST_NAMED = 1000
 MOST_TOLD = 4096
 QUOTED = 300
+TOGETHER = 8
+"""Chunks that a thread is given at a time, so that handing them over costs little."""
 LEAVES = 2000
 
 
@@ -79,18 +82,6 @@ class Report(Value, frozen=True, kw_only=True):
     """Flagged windows beyond the limit."""
     unseen: tuple[str, ...]
     """Items that are too short, or too much like others, to be looked for."""
-
-
-class Chunk(NamedTuple):
-    """A piece of a stream, and what was found in it."""
-
-    data: bytes
-    offset: int
-    row: int
-    """Lines before it."""
-    base: int
-    """Segments before it."""
-    found: Found
 
 
 class Scan:
@@ -206,41 +197,47 @@ class Stream:
         """`row`: the row of the file that all of it comes from, if it was hidden in one, and its byte."""
         self.scan, self.name, self.inside, self.only_row, self.only_offset = scan, name, inside, row, offset
         self.score = scan.engine.score()
-        self.kept: deque[Chunk] = deque(maxlen=WINDOW)
+        self.hand = AtHand()
         self.unended = False
         self.told: set[tuple[str, str, int]] = set()
-        self.cut: dict[tuple[int, int], list[tuple[Word, ...]]] = {}
-        self.starts: dict[int, list[int]] = {}
 
     def run(self, pieces: Iterable[bytes], pool: ThreadPoolExecutor | None) -> None:
-        """All of it, in order; several threads look ahead."""
-        ahead: deque[tuple[bytes, Future[Found]]] = deque()
+        """All of it, in order; several threads look ahead, some chunks at a time."""
+        find, several = self.scan.engine.find, self.scan.workers > 1
+        ahead: deque[Future[list[tuple[bytes, Found]]]] = deque()
+        group: list[bytes] = []
         offset = row = base = 0
 
-        def settle(data: bytes, found: Found) -> None:
+        def settle(found: Iterable[tuple[bytes, Found]]) -> None:
             nonlocal offset, row, base
-            self.chunk(Chunk(data, offset, row, base, found))
-            offset, row, base = offset + len(data), row + found.newlines, base + len(found.lines)
+            for data, its in found:
+                self.chunk(Chunk(data, offset, row, base, its))
+                offset, row, base = offset + len(data), row + its.newlines, base + len(its.lines)
+
+        def looked(group: list[bytes]) -> list[tuple[bytes, Found]]:
+            return [(data, find(data)) for data in group]
 
         try:
             for data in pieces:
-                if pool is None or self.scan.workers < 2:
-                    settle(data, self.scan.engine.find(data))
+                if pool is None or not several:
+                    settle(looked([data]))
                     continue
-                ahead.append((data, pool.submit(self.scan.engine.find, data)))
-                while len(ahead) > 2 * self.scan.workers:
-                    first, future = ahead.popleft()
-                    settle(first, future.result())
+                group.append(data)
+                if len(group) == TOGETHER:
+                    ahead.append(pool.submit(looked, group))
+                    group = []
+                    if len(ahead) > 2 * self.scan.workers:
+                        settle(ahead.popleft().result())
         finally:
             while ahead:
-                first, future = ahead.popleft()
-                settle(first, future.result())
+                settle(ahead.popleft().result())
+            settle(looked(group))
             if self.only_row is None:
                 self.scan.rows += row + self.unended
 
     def chunk(self, chunk: Chunk) -> None:
         """Add up what one chunk holds, and look closely where there is enough."""
-        self.kept.append(chunk)
+        self.hand.add(chunk)
         if self.only_row is None:
             self.scan.bytes += len(chunk.data)
             self.unended = not chunk.data.endswith(b"\n")
@@ -249,39 +246,18 @@ class Stream:
         flagged: dict[int, list[int]] = {}
         for segment, entry in self.score.add(chunk.base, chunk.found):
             flagged.setdefault(segment, []).append(entry)
-        self.cut.clear()
         for segment, entries in flagged.items():
             if self.scan.windows >= self.scan.most_windows:
                 self.scan.not_looked_at += 1
                 continue
             self.scan.windows += 1
             for many in (1, WINDOW):  # most items stand in one row
-                window = Window(tuple(self.words(at) for at in range(segment - many + 1, segment + 1)))
+                window = Window(tuple(self.hand.words(at) for at in range(segment - many + 1, segment + 1)))
                 if found := matches(self.scan.index, self.scan.needs, window, entries):
                     break
             whole = [word for part in window.segments for word in part]
             for match in found:
                 self.tell(match, whole)
-
-    def words(self, segment: int) -> tuple[Word, ...]:
-        """Words of a segment with places in the stream; none before the first."""
-        chunk = next((c for c in self.kept if c.base <= segment < c.base + len(c.found.lines)), None)
-        if chunk is None:
-            return ()
-        at, lines = segment - chunk.base, chunk.found.lines
-        line, piece = int(lines[at]), int(chunk.found.pieces[at])
-        if (chunk.base, line) not in self.cut:
-            start = self.line_start(chunk, line)
-            end = next((self.line_start(chunk, int(n)) for n in lines[at + 1 :] if n > line), None)
-            pieces = segments(chunk.data[start:end], line, chunk.offset + start)
-            self.cut[chunk.base, line] = [tuple(each.words) for each in pieces if each.line == line]
-        return self.cut[chunk.base, line][piece]
-
-    def line_start(self, chunk: Chunk, line: int) -> int:
-        """Byte of a chunk where a line begins, counted from 0."""
-        if chunk.base not in self.starts:
-            self.starts = {chunk.base: [0, *(found.end() for found in re.finditer(b"\n", chunk.data))]}
-        return self.starts[chunk.base][line]
 
     def tell(self, match: Match, words: list[Word]) -> None:
         """A match as a place with quotes, once."""
@@ -291,9 +267,9 @@ class Stream:
             return
         self.told.add(key)
         if len(self.told) > MOST_TOLD:
-            self.told = {each for each in self.told if each[2] >= self.kept[0].offset}
-        data = self.bytes_between(start, end)
-        row_start = self.row_of(start)
+            self.told = {each for each in self.told if each[2] >= self.hand.chunks[0].offset}
+        data = self.hand.bytes_between(start, end)
+        row_start = self.hand.row_of(start)
         field, plain = field_of(row_start[1], words[match.first : match.last + 1])
         kind = match.kind
         if kind == "verbatim" and not same_letters(plain if field else data.decode(errors="replace"), match.unit):
@@ -310,18 +286,6 @@ class Stream:
             item_quote=unit.text[mine[0] : mine[1]][:QUOTED],
         )  # fmt: skip
         self.scan.tell(place, b" ".join(word.text for word in words[match.first : match.last + 1]))
-
-    def bytes_between(self, start: int, end: int) -> bytes:
-        """Bytes of the stream that are still at hand."""
-        return b"".join(c.data[max(0, start - c.offset) : max(0, end - c.offset)] for c in self.kept)
-
-    def row_of(self, offset: int) -> tuple[int, bytes]:
-        """Lines before a byte, and the line that it stands in, as far as it lies in one chunk."""
-        chunk = next(c for c in self.kept if c.offset <= offset < c.offset + len(c.data))
-        at = offset - chunk.offset
-        first = chunk.data.rfind(b"\n", 0, at) + 1
-        end = chunk.data.find(b"\n", at)
-        return chunk.row + chunk.data.count(b"\n", 0, first), chunk.data[first : end if end >= 0 else len(chunk.data)]
 
     def hidden(self, chunk: Chunk) -> None:
         """Text that a chunk holds in disguise."""
@@ -354,24 +318,20 @@ class Stream:
 
 def unit_span(text: str, data: bytes, match: Match) -> tuple[int, int]:
     """Characters of the unit between the match's first and last word."""
-    from prill.overlap.align import known
-
-    found = known(match.unit).words
+    found = words_of(data)
     start, end = found[match.item_first].start, found[match.item_last].end
     return len(data[:start].decode(errors="replace")), len(data[:end].decode(errors="replace"))
 
 
 def field_of(row: bytes, words: list[Word]) -> tuple[str | None, str]:
     """Path of the string in a JSON row in which the words begin, and the string; nothing where it is no JSON."""
-    from prill.overlap.words import words as words_of
-
     try:
         value = msgspec.json.decode(row)
     except (msgspec.DecodeError, RecursionError):
         return None, ""
-    wanted = b" " + b" ".join(word.text for word in words[:8]) + b" "
+    wanted = b" %b " % b" ".join(word.text for word in words[:8])
     for path, text in leaves(value):
-        if wanted in b" " + b" ".join(word.text for word in words_of(text.encode(errors="replace"))) + b" ":
+        if wanted in plain(text.encode(errors="replace")):
             return path, text
     return None, ""
 

@@ -6,7 +6,7 @@ Addresses are whole numbers, and nobody checks them: callers give buffers with 6
 from collections.abc import Callable
 from typing import Any
 
-from prill.overlap.words import KEPT_BYTES, MIX, NUMBER, ROTATIONS
+from prill.overlap.words import HALF, MIX, NUMBER, ROTATIONS
 
 WIDTH = 64
 LANES = 8
@@ -18,18 +18,20 @@ def intrinsics() -> dict[str, Any]:
 
     `fold64(source, target)` stores 64 bytes folded (small letters, digits, line ends; else blanks) and gives a bit for
     each that is an escape or no ASCII; `wordy(address)` and `newlines(address)` a bit for each of 64 folded bytes that
-    belongs to a word or ends a line; `fetch(address)` asks for a byte before it is needed; `trailing(mask)`
-    how many zero bits stand below the lowest one; `ones(mask)` how many bits are set. `hash8(base, starts, ends, out)`
-    stores `words.hash_of` of eight words that lie between 32-bit places behind `base`; `grams8(words, out, sieve,
-    shift)` the grams that begin with eight hashes, and gives a bit for each that passes the sieve.
+    belongs to a word or ends a line; `fetch(address)` asks for a byte before it is needed; `trailing(mask)` how many
+    zero bits stand below the lowest one; `ones(mask)` how many bits are set. `hash8(base, starts, out)` stores
+    `words.hash_of` of eight words that begin at 32-bit places behind `base`, and gives a bit for each that is a number;
+    `move8(source, target)` copies eight hashes; `grams8(words, sieve, shift)` gives a bit for each gram that begins
+    with one of eight hashes and passes the sieve.
     """
     from llvmlite import ir
 
     word, no = ir.IntType(64), ir.Constant(ir.IntType(1), 0)
     return {
         "fold64": intrinsic(2, fold64),
-        "hash8": intrinsic(4, hash8),
-        "grams8": intrinsic(4, grams8),
+        "hash8": intrinsic(3, hash8),
+        "move8": intrinsic(2, move8),
+        "grams8": intrinsic(3, grams8),
         "wordy": intrinsic(1, lambda b, at: b.bitcast(b.icmp_unsigned(">", loaded(b, at), all_of(32)), word)),
         "newlines": intrinsic(1, lambda b, at: b.bitcast(b.icmp_unsigned("==", loaded(b, at), all_of(10)), word)),
         "fetch": intrinsic(1, fetch),
@@ -39,7 +41,7 @@ def intrinsics() -> dict[str, Any]:
 
 
 def intrinsic(count: int, make: Callable[..., Any]) -> Any:
-    """An intrinsic of one, two or four unsigned numbers that gives one; `make` writes its code with a builder."""
+    """An intrinsic of one, two or three unsigned numbers that gives one; `make` writes its code with a builder."""
     from numba import types
     from numba.extending import intrinsic as declare
 
@@ -54,10 +56,10 @@ def intrinsic(count: int, make: Callable[..., Any]) -> Any:
     def of_two(context: Any, first: Any, second: Any) -> Any:
         return number(number, number), write
 
-    def of_four(context: Any, first: Any, second: Any, third: Any, fourth: Any) -> Any:
-        return number(number, number, number, number), write
+    def of_three(context: Any, first: Any, second: Any, third: Any) -> Any:
+        return number(number, number, number), write
 
-    return declare({1: of_one, 2: of_two, 4: of_four}[count])
+    return declare({1: of_one, 2: of_two, 3: of_three}[count])
 
 
 def all_of(value: int) -> Any:
@@ -98,25 +100,23 @@ def eight(value: int) -> Any:
     return ir.Constant(ir.VectorType(word, LANES), [ir.Constant(word, value)] * LANES)
 
 
-def numbers_at(builder: Any, address: Any, bits: int) -> Any:
-    """Eight numbers of so many bits that lie in a row, as numbers of 64."""
-    from llvmlite import ir
-
-    kind = ir.VectorType(ir.IntType(bits), LANES)
-    found = builder.load(builder.inttoptr(address, kind.as_pointer()), align=1)
-    return found if bits == 64 else builder.zext(found, ir.VectorType(ir.IntType(64), LANES))
+def numbers_at(builder: Any, address: Any) -> Any:
+    """Eight numbers that lie in a row."""
+    return builder.load(builder.inttoptr(address, eight(0).type.as_pointer()), align=1)
 
 
-def gathered(builder: Any, addresses: Any) -> Any:
-    """Eight numbers from eight addresses, one load each: every machine has those."""
+def gathered(builder: Any, addresses: Any, many: int = 1) -> list[Any]:
+    """Eight numbers from eight addresses, one load each, since every machine has those; then what lies behind them."""
     from llvmlite import ir
 
     word, lane = ir.IntType(64), ir.IntType(32)
-    found = eight(0)
+    found = [eight(0)] * many
     for number in range(LANES):
         address = builder.extract_element(addresses, ir.Constant(lane, number))
-        value = builder.load(builder.inttoptr(address, word.as_pointer()), align=1)
-        found = builder.insert_element(found, value, ir.Constant(lane, number))
+        for ahead in range(many):
+            place = builder.add(address, ir.Constant(word, 8 * ahead))
+            value = builder.load(builder.inttoptr(place, word.as_pointer()), align=1)
+            found[ahead] = builder.insert_element(found[ahead], value, ir.Constant(lane, number))
     return found
 
 
@@ -141,40 +141,76 @@ def fetch(builder: Any, address: Any) -> Any:
     return address
 
 
-def hash8(builder: Any, base: Any, starts: Any, ends: Any, out: Any) -> Any:
-    """The code of `hash8`. Shifts by 64 are written as two of half of it."""
-    b = builder
-    start, full = numbers_at(b, starts, 32), eight((1 << 64) - 1)
-    length = b.sub(numbers_at(b, ends, 32), start)
-    first = b.add(spread(b, base), start)
-    short = b.select(b.icmp_unsigned("<", length, eight(8)), length, eight(8))
-    most = b.select(b.icmp_unsigned("<", length, eight(KEPT_BYTES)), length, eight(KEPT_BYTES))
-    rest = b.shl(b.sub(most, short), eight(2))
-    low = b.and_(gathered(b, first), b.lshr(full, b.sub(eight(64), b.shl(short, eight(3)))))
-    mask = b.sub(b.shl(b.shl(eight(1), rest), rest), eight(1))
-    high = b.and_(gathered(b, b.add(first, eight(8))), mask)
-    mixed = b.mul(b.xor(low, b.mul(length, eight(MIX[2]))), eight(MIX[0]))
-    mixed = b.mul(b.add(b.xor(mixed, b.lshr(mixed, eight(32))), high), eight(MIX[1]))
-    mixed = b.xor(mixed, b.lshr(mixed, eight(29)))
-    digit = b.icmp_unsigned("<", b.sub(b.and_(low, eight(255)), eight(48)), eight(10))
-    b.store(b.select(digit, eight(NUMBER), mixed), b.inttoptr(out, mixed.type.as_pointer()), align=1)
-    return out
+def hash8(builder: Any, base: Any, starts: Any, out: Any) -> Any:
+    """The code of `hash8`. A word ends where its bytes say so, at the first that is a blank or a line's end."""
+    from llvmlite import ir
+
+    b, kind = builder, ir.VectorType(ir.IntType(32), LANES)
+    places = b.load(b.inttoptr(starts, kind.as_pointer()), align=1)
+    first = b.add(spread(b, base), b.zext(places, ir.VectorType(ir.IntType(64), LANES)))
+    low, high = gathered(b, first, 2)
+    left, right = blank(b, low), blank(b, high)
+    low = b.and_(low, below(b, left))
+    whole = b.sext(b.icmp_signed("==", left, eight(0)), left.type)
+    high = b.and_(b.and_(high, below(b, right)), whole)
+    number = b.icmp_signed(">=", b.shl(low, eight(57)), eight(0))
+    low, high = b.xor(low, eight(MIX[0])), b.xor(high, eight(MIX[1]))
+    mixed = b.add(b.xor(product(b, low), swapped(b, high)), b.xor(product(b, high), swapped(b, low)))
+    mixed = b.xor(mixed, b.lshr(mixed, eight(32)))
+    b.store(b.select(number, eight(NUMBER), mixed), b.inttoptr(out, mixed.type.as_pointer()), align=1)
+    return lanes(b, number)
 
 
-def grams8(builder: Any, words: Any, out: Any, sieve: Any, shift: Any) -> Any:
+def blank(builder: Any, value: Any) -> Any:
+    """All bits of each byte that belongs to no word, none of the others."""
+    from llvmlite import ir
+
+    data = builder.bitcast(value, all_of(0).type)
+    found = builder.sext(builder.icmp_unsigned("<=", data, all_of(32)), data.type)
+    return builder.bitcast(found, ir.VectorType(ir.IntType(64), LANES))
+
+
+def below(builder: Any, value: Any) -> Any:
+    """The bits below the lowest one that is set, or all."""
+    return builder.and_(builder.sub(value, eight(1)), builder.not_(value))
+
+
+def product(builder: Any, value: Any) -> Any:
+    """The halves of each number, multiplied."""
+    return builder.mul(builder.and_(value, eight(HALF)), builder.lshr(value, eight(32)))
+
+
+def swapped(builder: Any, value: Any) -> Any:
+    """The halves of each number, each in the place of the other."""
+    return builder.or_(builder.shl(value, eight(32)), builder.lshr(value, eight(32)))
+
+
+def move8(builder: Any, source: Any, target: Any) -> Any:
+    """The code of `move8`."""
+    value = numbers_at(builder, source)
+    builder.store(value, builder.inttoptr(target, value.type.as_pointer()), align=1)
+    return target
+
+
+def lanes(builder: Any, truths: Any) -> Any:
+    """A bit for each of eight truths."""
+    from llvmlite import ir
+
+    return builder.zext(builder.bitcast(truths, ir.IntType(LANES)), ir.IntType(64))
+
+
+def grams8(builder: Any, words: Any, sieve: Any, shift: Any) -> Any:
     """The code of `grams8`."""
     from llvmlite import ir
 
     b, word = builder, ir.IntType(64)
-    value = numbers_at(b, words, 64)
+    value = numbers_at(b, words)
     for place, turn in enumerate(ROTATIONS[1:], 1):
-        other = numbers_at(b, b.add(words, ir.Constant(word, 8 * place)), 64)
+        other = numbers_at(b, b.add(words, ir.Constant(word, 8 * place)))
         value = b.xor(value, b.or_(b.shl(other, eight(turn)), b.lshr(other, eight(64 - turn))))
-    b.store(value, b.inttoptr(out, value.type.as_pointer()), align=1)
     place = b.lshr(value, spread(b, shift))
-    kept = gathered(b, b.add(spread(b, sieve), b.shl(place, eight(3))))
+    (kept,) = gathered(b, b.add(spread(b, sieve), b.shl(place, eight(3))))
     bits = eight(0)
     for right in (0, 6, 12):
         bits = b.or_(bits, b.shl(eight(1), b.and_(b.lshr(value, eight(right)), eight(63))))
-    passed = b.icmp_unsigned("==", b.and_(kept, bits), bits)
-    return b.zext(b.bitcast(passed, ir.IntType(LANES)), word)
+    return lanes(b, b.icmp_unsigned("==", b.and_(kept, bits), bits))

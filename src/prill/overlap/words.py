@@ -9,19 +9,21 @@ Not covered: letters of other alphabets that look like Latin ones, and HTML enti
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 ALL = (1 << 64) - 1
-MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
+HALF = (1 << 32) - 1
+MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 NUMBER = 0x5851F42D4C957F2D
 """What stands for any number, in place of a word's hash."""
 ROTATIONS = (0, 11, 23, 37, 49)
 SIZE = len(ROTATIONS)
 """Words in a gram."""
 KEPT_BYTES = 16
-"""Of a longer word, only so many bytes and its length are compared."""
+"""Of a longer word, only so many bytes are compared."""
 PLANES = 0x20000
 """Characters from here on are a word each, unfolded."""
 SPACED = (  # writing without blanks: kana, Han, Thai, Lao, Myanmar, Khmer
@@ -131,20 +133,31 @@ def character(data: bytes, at: int) -> tuple[int | None, int]:
 def words(data: bytes, shift: int = 0) -> list[Word]:
     """All words, numbers each by itself; `shift` is added to their places."""
     text, shifts = folded(data)
+    return words_between(text, shifts, 0, len(text), shift)
+
+
+def words_between(text: bytes, shifts: list[Shift], begin: int, end: int, shift: int = 0) -> list[Word]:
+    """Words between two places of what `folded` gives."""
     if not shifts:
-        return [Word(hash_of(m[0]), m[0], m.start() + shift, m.end() + shift) for m in WORD.finditer(text)]
+        return [Word(hash_of(m[0]), m[0], m.start() + shift, m.end() + shift) for m in WORD.finditer(text, begin, end)]
+    last = bisect_right(shifts, begin, key=lambda each: each.begin)
+    before = shifts[last - 1] if last else Shift(0, 0, 0, 0)
     found = []
-    before, last = Shift(0, 0, 0, 0), 0
-    for match in WORD.finditer(text):
-        start, end = match.span()
+    for match in WORD.finditer(text, begin, end):
+        start, stop = match.span()
         while last < len(shifts) and shifts[last].begin <= start:
             before, last = shifts[last], last + 1
         first = before.source if start < before.end else start - before.end + before.behind
-        while last < len(shifts) and shifts[last].begin < end:
+        while last < len(shifts) and shifts[last].begin < stop:
             before, last = shifts[last], last + 1
-        behind = before.behind if end <= before.end else end - before.end + before.behind
+        behind = before.behind if stop <= before.end else stop - before.end + before.behind
         found.append(Word(hash_of(match[0]), match[0], first + shift, behind + shift))
     return found
+
+
+def plain(data: bytes) -> bytes:
+    """The texts of all words with a blank on either side of each, so that a run of them can be searched for."""
+    return b" %b " % b" ".join(folded(data)[0].split())
 
 
 @lru_cache(1 << 14)
@@ -153,19 +166,24 @@ def hash_of(word: bytes) -> int:
     if 48 <= word[0] < 58:
         return NUMBER
     low, high = int.from_bytes(word[:8], "little"), int.from_bytes(word[8:KEPT_BYTES], "little")
-    mixed = (low ^ len(word) * MIX[2] & ALL) * MIX[0] & ALL
-    mixed ^= mixed >> 32
-    mixed = (mixed + high) * MIX[1] & ALL
-    return mixed ^ mixed >> 29
+    low, high = low ^ MIX[0], high ^ MIX[1]
+    mixed = (product(low) ^ swapped(high)) + (product(high) ^ swapped(low)) & ALL
+    return mixed ^ mixed >> 32
 
 
-def masked(found: list[Word]) -> list[int]:
-    """Which of the words are compared: of a run of numbers only the first."""
-    return [
-        place
-        for place, word in enumerate(found)
-        if word.hash != NUMBER or place == 0 or found[place - 1].hash != NUMBER
-    ]
+def product(value: int) -> int:
+    """The halves of 64 bits, multiplied: what machines without wide multiplications do in one step."""
+    return (value & HALF) * (value >> 32)
+
+
+def swapped(value: int) -> int:
+    """The halves of 64 bits, each in the place of the other."""
+    return (value & HALF) << 32 | value >> 32
+
+
+def masked(hashes: Sequence[int]) -> list[int]:
+    """Which of the words with these hashes are compared: of a run of numbers only the first."""
+    return [place for place, value in enumerate(hashes) if value != NUMBER or place == 0 or hashes[place - 1] != NUMBER]
 
 
 def fives(hashes: Sequence[int]) -> "zip[tuple[int, ...]]":
