@@ -30,21 +30,19 @@ model_list:
 
 def serve(place: Path, url: str) -> None:
     """A gateway until its standard input ends: what runs in the process of its own."""
-    from prill.gateway.running import Gateway
+    from prill.gateway.running import Gateway, Opening
     from prill.outside import Price, Prices, Provider, Tier
 
     price = Price(base=Tier(input="3", output="15"), max_output_tokens=1000, context_tokens=100_000)
-    gateway = Gateway(
+    door = Opening(
         provider=Provider(name="x", title="x", url=url, wires=("chat",), key="X"),
         prices=Prices(name="x", title="x", dated="", source="", models={"m": price}),
-        limit_usd=Decimal(100_000),
         token=TOKEN,
-        ledger=place / "ledger",
         socket=place / "door",
         secrets=lambda: "key",
         upstream=url,
     )
-    with gateway:
+    with Gateway(door, limit_usd=Decimal(100_000), ledger=place / "ledger"):
         print("ready", flush=True)
         sys.stdin.read()
 

@@ -109,6 +109,27 @@ def test_a_reply_of_ten_megabytes_is_not_read_to_its_end(serve: Serve, tmp_path:
     assert (found["big"].stop, found["big"].text, found["small"].text) == ("length", "", "42")
 
 
+@pytest.mark.parametrize(
+    ("reply", "stop"),
+    [({"do": "hang"}, "timeout"), ({"do": "drip"}, "timeout"), ({"do": "500"}, "server"), ({"do": "404"}, "server"),
+     ({"do": "drop"}, "server"), ({"do": "html"}, "server"), ({"do": "500", "text": "CUDA out of memory"}, "server"),
+     ({"do": "429", "retry_after": "999"}, "server")],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value.values()),
+)  # fmt: skip
+def test_a_submission_s_own_server_owns_all_that_it_spoils(
+    serve: Serve, tmp_path: Path, reply: dict[str, Any], stop: str
+) -> None:
+    """Whatever such a server does, to however many requests, each has an answer and nothing is an error."""
+    tally, _ = put(serve(reply), tmp_path, *"abcdefghijkl", own=True, request_seconds=1.5)
+    assert tally.stops == {stop: 12}
+
+
+def test_a_submission_s_own_server_that_is_gone_is_answered_for(tmp_path: Path) -> None:
+    """Where nobody listens any more every request ends as the server's doing."""
+    tally, found = put("http://127.0.0.1:9/v1", tmp_path, *"abcdefghijkl", own=True, request_seconds=5.0)
+    assert tally.stops == {"server": 12} and "no connection" in found["a"].why
+
+
 # --- what the machine owns ---------------------------------------------------------------------------------
 
 

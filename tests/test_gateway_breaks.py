@@ -7,15 +7,14 @@ import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 from aiohttp import web
 
 from prill.errors import DefinitionError, InfraError
-from prill.gateway.running import Gateway
-from prill.outside import Price, Tier
+from prill.gateway.running import Gateway, Opening
+from prill.outside import Price, Prices, Tier
 from upstreams import (
     BODY,
     COST,
@@ -207,7 +206,7 @@ def test_a_body_beyond_the_limit_is_refused(up: Upstream, tmp_path: Path, monkey
     monkeypatch.setattr("prill.gateway.door.MOST_BODY", 1000)
     with gateway(tmp_path, up.url) as door:
         assert call(door, "/v1/messages", b"x" * 2000).status == 413
-        door.door.body_seconds = 0.2
+        door.doors[0].body_seconds = 0.2
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(door.socket))
             client.sendall(f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {TOKEN}\r\n".encode())
@@ -267,22 +266,22 @@ def test_waiting_for_money_ends(up: Upstream, tmp_path: Path) -> None:
 
     up.answer = streams(START, *[TEXT] * 10, END, pause=0.1)
     with gateway(tmp_path, up.url, "0.015") as door:
-        door.door.queue_seconds = 0.2
+        door.doors[0].queue_seconds = 0.2
         assert asyncio.run(both(door)) == [402, 200]
 
 
 def test_where_it_cannot_listen_it_does_not_start(tmp_path: Path) -> None:
     """A path that is too long or taken is our fault, in words, and the ledger is free again."""
-    settings: dict[str, Any] = {"provider": PROVIDER, "prices": PRICES, "limit_usd": None, "token": TOKEN}
-    settings |= {"ledger": tmp_path / "l", "secrets": lambda: KEY, "step": lambda: None}
+
+    def opened(place: Path, prices: Prices = PRICES) -> Gateway:
+        door = Opening(provider=PROVIDER, prices=prices, token=TOKEN, secrets=lambda: KEY, socket=place)
+        return Gateway(door, limit_usd=None, ledger=tmp_path / "l")
+
     (tmp_path / "taken").write_text("x")
     for place in (tmp_path / ("x" * 120), tmp_path / "taken"):
-        with pytest.raises(InfraError, match="socket"), Gateway(**settings, socket=place):
+        with pytest.raises(InfraError, match="socket"), opened(place):
             pass
     assert (tmp_path / "taken").read_text() == "x"
     wrong = msgspec.structs.replace(PRICES, models={"m": Price(base=Tier(input="", output=""), max_output_tokens=1)})
-    with (
-        pytest.raises(DefinitionError, match=r"is no amount"),
-        Gateway(**{**settings, "prices": wrong}, socket=tmp_path / "s"),
-    ):
+    with pytest.raises(DefinitionError, match=r"is no amount"), opened(tmp_path / "s", wrong):
         pass

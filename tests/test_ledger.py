@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from prill.errors import InfraError
 from prill.gateway.burn import burn_rate, forecast
-from prill.gateway.ledger import Entry, Ledger, Rent, entries, text
+from prill.gateway.ledger import Entry, Ledger, entries, text
+from prill.gateway.rent import Rent
 
 
 def test_a_hold_is_paid_or_given_back_once(tmp_path: Path) -> None:
@@ -240,3 +241,19 @@ def test_any_bytes_are_a_ledger(data: bytes) -> None:
             assert ledger.spent == 0 and ledger.hold("a", Decimal("1"), kind="model")
     finally:
         path.unlink()
+
+
+def test_calls_leave_the_next_minutes_of_a_machine_alone(tmp_path: Path) -> None:
+    """Calls that hold all they can take no minute from what is paid by the hour, and may have it once it has gone."""
+    now = [0.0]
+    with Ledger(tmp_path / "l", Decimal("1"), beside=("teacher",)) as ledger:
+        rent = Rent(ledger, "gpu", Decimal("3.6"), clock=lambda: now[0])
+        assert rent.tick() and (ledger.left, ledger.room("model")) == (Decimal("0.94"), Decimal("0.64"))
+        assert not ledger.hold("a", Decimal("0.65"), kind="model") and ledger.hold("b", Decimal("0.64"), kind="model")
+        assert ledger.hold("c", Decimal("5"), kind="teacher")
+        for second in (30, 60, 90):
+            now[0] = float(second)
+            assert rent.tick()
+        assert ledger.room("model") < 0 and ledger.spent == Decimal("0.09")
+        rent.end()
+        assert ledger.room("model") == ledger.left == Decimal("0.27")

@@ -18,11 +18,11 @@ from prill.compare import compare
 from prill.errors import DefinitionError
 from prill.folder import RunFolder
 from prill.publish import publish
-from prill.record import Run
+from prill.record import Bought, Run
 from prill.records.bundling import bundle
 from prill.records.checking import check, faults_of
 from prill.records.making import values
-from prill.records.ours import by_id, of_run, of_standing
+from prill.records.ours import APART, by_id, of_run, of_standing
 from prill.records.reading import read
 from prill.reported import Place, Retraction
 from prill.score import board as board_of
@@ -123,6 +123,19 @@ def test_a_cost_counts_only_where_all_runs_say_theirs(folders: list[RunFolder], 
     cost = record.fields.monetary_cost
     assert (cost.value if cost else None) == told
     assert told is not None or record.not_reported["monetary_cost"] == "1 of 3 runs do not say what they cost"
+
+
+def test_a_cost_of_several_kinds_is_not_told_as_one(folders: list[RunFolder], tmp_path: Path) -> None:
+    """Where a teacher was for sale too, neither a run's nor a row's cost is the model's alone."""
+    sold = {"model": Bought(usd="1.5", why=""), "teacher": Bought(usd="2", why="")}
+    done = written(tmp_path, replace(RUNS[0], outcome=replace(samples.OUTCOME, usd=1.5, bought=sold)))
+    record, _ = of_run(done, None, DAY)
+    known = Spent(mean=1.5, known=2, unknown=0)
+    spent = Overview(seconds=known, tokens_in=known, tokens_out=known, usd=known, bought={"teacher": known})
+    whole = board()
+    whole = replace(whole, standings=tuple(replace(row, overview=spent) for row in whole.standings))
+    row, _ = of_standing(whole, samples.SUITE, "ada", by_id(folders), DAY)
+    assert row.not_reported["monetary_cost"] == record.not_reported["monetary_cost"] == APART
 
 
 def test_one_run_becomes_a_record(folders: list[RunFolder], tmp_path: Path) -> None:

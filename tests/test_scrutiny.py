@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from prill.record import ItemMark, Run
+from prill.record import Bought, ItemMark, Run
 from prill.score import board
 from prill.scoring import bootstrap
+from prill.scoring.overview import cost_words, overview
 from prill.scrutiny import scrutinise
 from prill.spec import RunSpec, Suite
 from prill.standings import Board, Standing
@@ -200,3 +201,22 @@ def test_floor_to_ceiling_board() -> None:
         cell.zero_because == "17 of 100 right; above the floor of 0.2 from 4 more; enough would be: 83 answered wrongly"
     )
     assert found.interval is not None and found.interval.low == 0.0 and (found.interval.high or 0) > 0
+
+
+def test_overview_of_what_was_bought() -> None:
+    """What else was for sale is told by kind, with its share of the wallet, and a model beside the wallet has none."""
+    budget = replace(SPEC.budget, usd=10.0, beside=("model",))
+    paid = {
+        "model": Bought(usd="1", why="", beside=True),
+        "teacher": Bought(usd="2.5", why=""),
+        "storage": Bought(usd="0.001", why=""),
+        "gpu": Bought(usd=None, why="not charged"),
+    }
+    runs = [
+        replace(marked(f"r{seed}", WHO[0], [0.5], seed=seed), outcome=replace(OUTCOME, usd=1.0, bought=paid))
+        for seed in (0, 1)
+    ]
+    found = overview([replace(run, spec=replace(run.spec, budget=budget)) for run in runs])
+    assert set(found.bought) == {"teacher", "storage"} and found.usd.share is None
+    assert (found.bought["teacher"].mean, found.bought["teacher"].share) == (2.5, 0.25)
+    assert cost_words(found) == "$1.00; storage under $0.01 (0.0 %); teacher $2.50 (25.0 %)"

@@ -17,9 +17,11 @@ import msgspec
 from aiohttp import web
 
 from prill.gateway.ledger import Entry, entries
-from prill.gateway.running import Gateway
+from prill.gateway.running import Gateway, Opening
 from prill.outside import Price, Prices, Provider, Tier
 
+OPENING = ("provider", "prices", "secrets", "tools", "models", "kind")
+"""Settings of a gateway in tests that are its door's."""
 TOKEN = "run-token"
 KEY = "sk-real-key"
 PRICES = Prices(
@@ -95,15 +97,15 @@ def upstream() -> Iterator[Upstream]:
 
 def gateway(place: Path, url: str | None, limit: str | None = "100", **more: Any) -> Gateway:
     """A gateway with the test's provider and prices; its socket in a short folder, as paths of sockets must be."""
-    settings: dict[str, Any] = {"provider": PROVIDER, "prices": PRICES, "secrets": lambda: KEY, "step": lambda: 7}
     folder = mkdtemp(prefix="door-")
+    settings: dict[str, Any] = {"provider": PROVIDER, "prices": PRICES, "secrets": lambda: KEY, "upstream": url}
+    settings |= {name: more.pop(name) for name in list(more) if name in OPENING}
+    opening = Opening(**settings, token=TOKEN, socket=Path(folder, "s"))
     made = Gateway(
-        **{**settings, **more},
+        opening,
+        **{"step": lambda: 7, **more},
         limit_usd=None if limit is None else Decimal(limit),
-        token=TOKEN,
         ledger=place / "ledger",
-        socket=Path(folder, "s"),
-        upstream=url,
     )
     weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
     return made
@@ -132,12 +134,15 @@ async def fetch(
     method: str = "POST",
     headers: dict[str, str] | None = None,
     leave_after: int | None = None,
+    socket: Path | None = None,
 ) -> Reply:
-    """One request through the door; `leave_after`: hang up after so many bytes."""
+    """One request through the first door, or that of a socket; `leave_after`: hang up after so many bytes."""
     sent = body if isinstance(body, bytes) else msgspec.json.encode(body)
     shown = {"authorization": f"Bearer {TOKEN}"} if headers is None else headers
     async with (
-        aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(door.socket)), auto_decompress=False) as session,
+        aiohttp.ClientSession(
+            connector=aiohttp.UnixConnector(str(socket or door.socket)), auto_decompress=False
+        ) as session,
         session.request(method, f"http://door{path}", data=sent or None, headers=shown) as reply,
     ):
         got, whole = bytearray(), True

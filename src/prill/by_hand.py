@@ -17,17 +17,17 @@ from prill.checkpoint.context import Context
 from prill.contract import fatal
 from prill.errors import DefinitionError, InfraError
 from prill.folder import RunFolder, list_files, tree_digest
+from prill.hosting import WITHOUT_FILES, Subject, apart
 from prill.progress import at_pace
 from prill.record import Measurement
-from prill.sitting import Subject, Test, put, test_of, with_logs
+from prill.sitting import Test, put, test_of, with_logs
 from prill.sockets import NotServed
 from prill.spec import BaseModel
 from prill.stages import measure
+from prill.submitted import weights
 
 SECONDS = 5.0
 """Between two lines about progress."""
-WITHOUT_FILES = ("endpoint", "canned")
-"""Engines for which a folder need not hold a model."""
 
 
 def of_run(run: RunFolder, catalog: Catalog, say: Callable[[str], None], *, again: bool) -> list[Measurement]:
@@ -85,7 +85,8 @@ def prepared(
         raise DefinitionError(f"say which with --benchmark (there are: {', '.join(catalog.names('benchmarks'))})")
     benchmarks = [catalog.benchmark(name) for name in dict.fromkeys(names)]
     if engine not in WITHOUT_FILES:
-        faults = [each for each in examine(folder, Context()).faults if each.severity == "fatal"]
+        there = weights(folder, "served" if apart(engine) else "weights")
+        faults = [each for each in examine(there, Context()).faults if each.severity == "fatal"]
         if faults:
             told = "; ".join(f"{each.code}: {each.why}" for each in faults[:5])
             raise DefinitionError(f"{folder}: not a model that can be served: {told}")

@@ -7,6 +7,7 @@ from prill import plugins
 from prill.catalog import KINDS, Catalog
 from prill.errors import PrillError
 from prill.folder import file_digest, list_files, tree_digest
+from prill.hosting import apart
 from prill.outside import Provider
 from prill.panels import Panel
 from prill.score import BROKEN, NO_SUBMISSION, OWN_RULES
@@ -100,8 +101,7 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
         if rule not in wording
     )
     yield from named(place, "judges", list(suite.judges))
-    yield from named(place, "sandboxes", [suite.sandbox])
-    yield from named(place, "engines", [suite.engine])
+    yield from of_serving(place, suite)
     judged = {
         rule
         for judge in suite.judges
@@ -126,6 +126,14 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
     yield from (
         f"{place}: no policy for {rule!r}; it would hold every cell" for rule in sorted(known - set(suite.policy))
     )
+    if suite.teacher is not None:
+        catalog.provider(suite.teacher)
+        priced = catalog.prices(suite.prices).models if suite.prices else {}
+        yield from (
+            f"{place}: teacher model {model!r} is not in prices/{suite.prices}; what has no price may not be asked"
+            for model in suite.teacher_models
+            if model not in priced
+        )
     if "base" in suite.policy.values():
         have = {(reference.model, reference.benchmark) for reference in suite.references}
         need = {(model, benchmark) for model in suite.models for benchmark in suite.benchmarks}
@@ -133,6 +141,14 @@ def of_suite(catalog: Catalog, suite: Suite) -> Iterator[str]:
             f"{place}: no reference score for {model} on {benchmark}, to which policy falls back"
             for model, benchmark in sorted(need - have)
         )
+
+
+def of_serving(place: str, suite: Suite) -> Iterator[str]:
+    """What shuts a submission in and what serves it, which must be able to."""
+    yield from named(place, "sandboxes", [suite.sandbox])
+    yield from named(place, "engines", [suite.engine])
+    if suite.submission == "weights" and suite.engine in plugins.names("engines") and apart(suite.engine):
+        yield f'{place}: engine {suite.engine} starts the server of a package; say `submission = "served"`'
 
 
 def named(place: str, kind: str, names: list[str]) -> Iterator[str]:

@@ -32,7 +32,7 @@ DROPPED_BY_TRANSFORMERS = {
 }  # fmt: skip
 """Setting → the value at which it does nothing. Continuous batching drops these, or nothing hands them to it."""
 APPLIED_BY_VLLM = ("top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
-UNCERTAIN_SERVERS = ("endpoint", "canned")
+UNCERTAIN_SERVERS = ("endpoint", "canned", "package")
 """Engines whose server did not get these files from us: nothing is known but what each request says."""
 
 

@@ -24,7 +24,7 @@ from prill.gateway import hosts
 from prill.gateway.ledger import Entry
 from prill.outside import HostPolicy
 from prill.record import Citation, Finding, Step
-from prill.sockets import DOOR, Evidence
+from prill.sockets import DOOR, TEACHER, Evidence
 from prill.trajectory import steps as read_steps
 from prill.trajectory.atif import steps_of
 
@@ -94,6 +94,8 @@ class Place(Struct, frozen=True, kw_only=True):
     """Whether that is what it is for; otherwise it only may be."""
     door: bool = False
     """Whether it is the gateway's door, behind which the agent's own model is."""
+    teacher: bool = False
+    """Whether it is the gateway's door to the teacher that the suite offers."""
     local: bool = False
     why: str = ""
 
@@ -134,7 +136,10 @@ class Dossier:
     def deeds(self) -> list[Deed]:
         """What the commands did."""
         lead = LEADS.get(self.spec.entrant.agent) if self.spec.provider and self.spec.origin is None else None
-        return deeds(self.steps, self.look, {lead: DOOR} if lead else {})
+        leads = {lead: DOOR} if lead else {}
+        if self.spec.teacher is not None:
+            leads["PRILL_TEACHER_URL"] = TEACHER + self.spec.teacher.base
+        return deeds(self.steps, self.look, leads)
 
     def look(self, path: str) -> str | None:
         """The text of a file of the workspace, or of a tool that lay in the box."""
@@ -243,9 +248,11 @@ class Dossier:
             return Place(host=host, path=path or "")
         number = hosts.address(name)
         if name == "localhost" or name.endswith((".local", ".internal")) or (number and hosts.not_public(number)):
-            door = port == urlsplit(DOOR).port and self.spec.origin is None and self.spec.provider is not None
+            ours = self.spec.origin is None
+            door = port == urlsplit(DOOR).port and ours and self.spec.provider is not None
+            teacher = port == urlsplit(TEACHER).port and ours and self.spec.teacher is not None
             rule = "hosted_api" if door else ""
-            return Place(host=name, path=path or "", local=True, door=door, rule=rule, certain=door)
+            return Place(host=name, path=path or "", local=True, door=door, teacher=teacher, rule=rule, certain=door)
         for policy in self.policies:
             ruling = hosts.judge(policy, name, path)
             if ruling.line is not None and ruling.rule in ("hosted_api", "lookup"):

@@ -26,13 +26,16 @@ import msgspec
 
 from prill import chat, plugins
 from prill.asking.kept import answers
-from prill.asking.loop import Asking, NoMemory, Pace, Question, Tally, ask, counted
+from prill.asking.loop import REPLY_BYTES, Asking, NoMemory, Pace, Question, Tally, ask, counted
 from prill.asking.reading import Answer
 from prill.errors import InfraError, PrillError
 from prill.record import ItemMark, Judged, Mark, Reply
 from prill.seeds import request_seed
 from prill.sockets import Ask, Endpoint, Item, Value
 from prill.spec import Benchmark
+
+TOKEN_BYTES, ENVELOPE_BYTES = 64, 64 << 10
+"""Of a reply of a submission's own server, for each token that it may have and for the rest: it may not count them."""
 
 
 class Exam(Value, frozen=True, kw_only=True):
@@ -105,7 +108,7 @@ def sit(exam: Exam) -> Result:
 
 def put(exam: Exam) -> Tally:
     """Every item to the endpoint, one request each."""
-    benchmark, spent = exam.benchmark, {}
+    benchmark, own, spent = exam.benchmark, exam.endpoint.own, {}
     if exam.earlier is not None and exam.earlier.exists():
         spent = {answer.id: float(answer.tokens_out or 0) for answer in answers(exam.earlier)}
     questions = [
@@ -122,6 +125,8 @@ def put(exam: Exam) -> Tally:
         model=exam.endpoint.model,
         connections=benchmark.connections,
         request_seconds=benchmark.request_seconds,
+        own=own,
+        reply_bytes=ENVELOPE_BYTES + TOKEN_BYTES * exam.max_tokens if own else REPLY_BYTES,
     )
     return ask(questions, how, exam.answers, settings_of(exam), partial(write_pace, exam, "asked"))
 

@@ -65,6 +65,7 @@ class RunFolder:
     egress = property(lambda self: self.path / "egress.jsonl")
     hub = property(lambda self: self.path / "hub.jsonl")
     provider = property(lambda self: self.path / "provider.jsonl")
+    teacher = property(lambda self: self.path / "teacher.jsonl")
     solving = property(lambda self: self.path / ".solving")
     selfchecks = property(lambda self: self.path / "selfchecks")
 

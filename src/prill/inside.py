@@ -1,4 +1,5 @@
-"""What of ours runs inside a box: `python -m prill.inside exam|judge|count JOB OUT` and `… ready URL MODEL`.
+"""What of ours runs inside a box: `python -m prill.inside exam|judge|count JOB OUT`, `… ready URL MODEL SECONDS`
+and `… healthy ROOT SECONDS`.
 
 A job and its result are JSON files in folders that the stage mounts; nothing else crosses. Exit code 3 with one line
 on standard error is an `InfraError` for the stage to raise; any other failure is a bug of ours.
@@ -21,6 +22,11 @@ from prill.sockets import Evidence, Judge, Value
 from prill.spec import Asked
 
 OURS = 3
+UNNAMED = "model"
+"""What requests name where a server lists no model."""
+LONGEST_NAME = 200
+LIST_SECONDS = 20.0
+"""For a server's list of models."""
 
 
 class Desk(Value, frozen=True, kw_only=True):
@@ -54,6 +60,8 @@ def main(argv: list[str]) -> int:
     try:
         if argv[0] == "ready":
             return ready(argv[1], argv[2], float(argv[3]), *argv[4:])
+        if argv[0] == "healthy":
+            return healthy(argv[1], float(argv[2]))
         job, out = Path(argv[1]).read_bytes(), Path(argv[2])
         result = {"exam": exam, "judge": judge, "count": count}[argv[0]](job)
         out.write_bytes(msgspec.json.encode(result))
@@ -154,6 +162,41 @@ def ready(url: str, model: str, seconds: float, how: str = "chat/completions") -
             break
         time.sleep(0.2)
     return 1
+
+
+def healthy(root: str, seconds: float) -> int:
+    """Wait until `/health` answers 200 and print the name that requests must bear: 0; or until the time is over: 1.
+
+    The last problem stands on standard error at any time, as with `ready`.
+    """
+    deadline, last = time.monotonic() + seconds, ""
+    while time.monotonic() < deadline:
+        try:
+            patience = min(60.0, max(1.0, deadline - time.monotonic()))
+            with urllib.request.urlopen(f"{root}/health", timeout=patience) as page:
+                problem = "" if page.status == 200 else f"its health page answers {page.status}"
+        except urllib.error.HTTPError as error:
+            problem = f"its health page answers {error.code}"
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            problem = f"its health page does not answer: {getattr(error, 'reason', error)}"[:500]
+        if not problem:
+            print(json.dumps(named(root)))
+            return 0
+        if problem != last:
+            print(problem, file=sys.stderr, flush=True)
+        last = problem
+        time.sleep(0.2)
+    return 1
+
+
+def named(root: str) -> str:
+    """The first model that a server lists; `UNNAMED` where it lists none that has a bearable name."""
+    try:
+        with urllib.request.urlopen(f"{root}/v1/models", timeout=LIST_SECONDS) as answer:
+            name = json.loads(whole(answer, time.monotonic() + LIST_SECONDS))["data"][0]["id"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError, http.client.HTTPException):
+        return UNNAMED
+    return name if isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isprintable() else UNNAMED
 
 
 def probe(url: str, body: bytes, seconds: float) -> tuple[str, bool]:

@@ -3,12 +3,18 @@
 Plain frozen values, read from TOML by `catalog.py` and kept whole in each run's spec, so that a run explains itself.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 Wire = Literal["anthropic", "responses", "chat", "gemini"]
 """How a model is asked: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions, Gemini."""
+
+Purchase = Literal["model", "gpu", "storage", "teacher", "judge"]
+"""What money is spent on: the agent's own model, the machine, what is kept on disk, a teacher's models, judges."""
+
+Dollars = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?$")]
+"""An amount as decimal text, such as `2.49`."""
 
 Verdict = Literal["allow", "deny", "flag"]
 """What is done with a host: let through, refused, or let through and brought to a judge's notice."""
@@ -34,6 +40,8 @@ class Provider(Fact, frozen=True, kw_only=True):
     """Where the key goes; `authorization` sends it as a bearer token."""
     headers: dict[str, str] = {}
     """Sent with every request, such as a version."""
+    base: str = ""
+    """What the base URL of a client's library has behind `url`, such as `/api/v1`."""
     free: tuple[str, ...] = ()
     """Paths that cost nothing, such as counting tokens; `*` stands for any part of one."""
     scenario: str | None = None

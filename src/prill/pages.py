@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from msgspec import json
 
+from prill.bill import THINGS
 from prill.record import Citation, Record, Run, Step
 from prill.standings import Attempt, Board, Cell, Era, Standing
 from prill.story import Story, clock, interval, many, one_line, percent, place, plain, size
@@ -99,7 +100,8 @@ def render(
     )
     room.filters |= {"plain": plain, "line": one_line, "percent": percent, "clock": clock, "size": size, "many": many}
     room.filters |= {"signed": signed, "along": along}
-    room.globals |= {"STATES": STATES, "VERDICTS": VERDICTS, "cut": cut, "href": href, "interval": interval}
+    room.globals |= {"STATES": STATES, "VERDICTS": VERDICTS, "THINGS": THINGS}
+    room.globals |= {"cut": cut, "href": href, "interval": interval}
     own = {name: reach(name, steps.get(name, ()), files.get(name, ())) for name in runs}
     pages = {
         "index.html": room.get_template("index.html").render(up="", records=records or {}, **index(board, runs, own)),

@@ -23,19 +23,21 @@ def plan(
     """One spec for each entrant, cell and seed, in that order; ids are given when a folder is made.
 
     `models` and `benchmarks` are the suite's, in its order. `digests` maps `kind/name` to the sha256 of each
-    definition; a spec keeps those that it uses. `providers` are those of the entrants, by name.
+    definition; a spec keeps those that it uses. `providers` are those of the entrants and the teacher's, by name.
     """
     entrants, models, benchmarks = list(entrants), list(models), list(benchmarks)
     sittings = [(test,) for test in benchmarks] if "benchmark" in suite.cell else [tuple(benchmarks)]
     shared = {f"suites/{suite.name}", f"prompts/{prompt.name}"}
     shared |= {f"hosts/{hosts.name}"} if hosts else set()
     shared |= {f"panels/{suite.panel}"} if suite.panel else set()
+    teacher = (providers or {})[suite.teacher] if suite.teacher else None
     specs = []
     for entrant, model, tests, seed in product(entrants, models, sittings, seeds):
         used = shared | {f"entrants/{entrant.name}", f"models/{model.name}"} | {f"benchmarks/{t.name}" for t in tests}
         provider = (providers or {})[entrant.provider] if entrant.provider else None
-        if provider and prices:
-            used |= {f"providers/{provider.name}", f"prices/{prices.name}"}
+        asked = [each for each in (provider, teacher) if each]
+        if asked and prices:
+            used |= {f"prices/{prices.name}", *(f"providers/{each.name}" for each in asked)}
         specs.append(
             RunSpec(
                 id="",
@@ -52,7 +54,9 @@ def plan(
                 engine=suite.engine,
                 submission=suite.submission,
                 provider=provider,
-                prices=prices if provider else None,
+                teacher=teacher,
+                teacher_models=suite.teacher_models,
+                prices=prices if asked else None,
                 hosts=hosts,
                 panel=suite.panel,
                 definitions={name: digests[name] for name in sorted(used)},

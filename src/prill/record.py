@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from prill.outside import Purchase
 from prill.spec import RunSpec
 
 Ended = Literal[
@@ -42,6 +43,16 @@ class Event(Record, frozen=True, kw_only=True):
     detail: dict[str, Any] = {}
 
 
+class Bought(Record, frozen=True, kw_only=True):
+    """What a run paid for one kind of thing."""
+
+    usd: str | None
+    """Dollars as decimal text, by the ledger; `None`: it was not for sale, or could not be."""
+    why: str
+    beside: bool = False
+    """Whether it is beside the wallet's limit."""
+
+
 class Outcome(Record, frozen=True, kw_only=True, tag="prill/outcome/1", tag_field="schema"):
     """How solving ended. Written last by `solve`: its existence means that the agent is done."""
 
@@ -60,7 +71,10 @@ class Outcome(Record, frozen=True, kw_only=True, tag="prill/outcome/1", tag_fiel
     tokens_in: int | None = None
     tokens_out: int | None = None
     usd: float | None = None
+    """Dollars for the agent's own model."""
     spend_why: str = "no model was called through the gateway"
+    bought: dict[Purchase, Bought] = {}
+    """By kind, the agent's own model too; empty for a run that prill did not make."""
     evidence: dict[str, Any] = {}
     """What the class rests on, with units in the names."""
     programs: int = 1
@@ -143,8 +157,9 @@ class Call(Record, frozen=True, kw_only=True):
     """Text that should be a JSON object, and may be anything."""
 
 
-Stop = Literal["stop", "length", "timeout", "refused", "empty"]
-"""How a reply ended, all of it the model's doing. `length`: cut off by its token limit, context window or our cap."""
+Stop = Literal["stop", "length", "timeout", "refused", "empty", "server"]
+"""How a reply ended, all of it the model's doing. `length`: cut off by its token limit, context window or our cap.
+`server`: a submission's own server sent no well-formed reply."""
 
 
 class Reply(Record, frozen=True, kw_only=True):

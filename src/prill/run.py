@@ -77,10 +77,11 @@ def expected(
     chosen = [known.get(name) or catalog.entrant(name) for name in entrants]
     if suite.panel:
         catalog.panel(suite.panel)  # its digest is one of the run's
-    providers = {each.provider: catalog.provider(each.provider) for each in chosen if each.provider}
-    if providers and suite.prices is None:
-        first = next(each.name for each in chosen if each.provider)
-        raise DefinitionError(f"suite {suite.name} names no prices, but entrant {first} calls a model; add prices = …")
+    callers = {each.provider: f"entrant {each.name} calls a model" for each in chosen if each.provider}
+    callers |= {suite.teacher: "it offers a teacher"} if suite.teacher else {}
+    if callers and suite.prices is None:
+        first = next(iter(callers.values()))
+        raise DefinitionError(f"suite {suite.name} names no prices, but {first}; add prices = …")
     return plan(
         suite,
         entrants=chosen,
@@ -88,7 +89,7 @@ def expected(
         benchmarks=[changed(catalog.benchmark(name), suite.changes.get(name)) for name in suite.benchmarks],
         prompt=catalog.prompt(suite.prompt),
         seeds=seeds,
-        providers=providers,
+        providers={name: catalog.provider(name) for name in callers},
         prices=catalog.prices(suite.prices) if suite.prices else None,
         hosts=catalog.hosts(suite.hosts) if suite.hosts else None,
         digests=catalog.digests | {f"entrants/{name}": "imported" for name in known},

@@ -25,7 +25,7 @@ from prill.errors import DefinitionError, InfraError
 from prill.folder import RunFolder
 from prill.gateway.keys import keys
 from prill.gateway.ledger import Ledger, entries, text
-from prill.gateway.running import Gateway
+from prill.gateway.running import Gateway, Opening
 from prill.headless import TASK
 from prill.panel.inquiry import EVIDENCE
 from prill.panels import Panel
@@ -180,19 +180,18 @@ def seated(panel: Panel, catalog: Catalog, sandbox: str, scratch: Path, ledger: 
             stage = RunFolder(scratch)
             made(stage.solving)
             upstream = last.enter_context(rehearsed(stage, catalog.asset(provider.scenario)))
-        gateway = Gateway(
+        door = Opening(
             provider=provider,
             prices=prices,
-            limit_usd=Decimal(str(panel.usd)),
             token=token,
-            ledger=ledger,
             socket=folder / SOCKETS["model"][1],
             secrets=keys(provider),
             upstream=upstream,
             tools=(),
             kind="judge",
-            patience_seconds=panel.answer_seconds,
         )
+        limit = Decimal(str(panel.usd))
+        gateway = Gateway(door, limit_usd=limit, ledger=ledger, patience_seconds=panel.answer_seconds)
         kept: Ledger = last.enter_context(gateway).ledger
         yield Seat(panel, catalog, sandbox, scratch, Doors(folder, kept, lambda: None, ["model"]), token)
 

@@ -14,13 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from prill import chat, gates, plugins, slips
+from prill import chat, gates, hosting, plugins, slips, submitted
 from prill import contract as contracts
 from prill.asking.kept import answers
 from prill.asking.reading import Answer
@@ -32,10 +32,11 @@ from prill.errors import InfraError, PrillError
 from prill.exam import Exam, Result
 from prill.folder import RunFolder, list_files, tree_digest
 from prill.gates import Asked, Gate, SelfCheck
+from prill.hosting import WITHOUT_FILES, Subject, model_files, to_serve
 from prill.record import Fault
 from prill.seeds import order
 from prill.serving import wait
-from prill.sitting import Subject, Test, model_files, open_box, settled, sit_in
+from prill.sitting import Test, settled, sit_in
 from prill.sockets import Box, Endpoint, Item, NotServed
 from prill.spec import BaseModel, Benchmark
 
@@ -63,6 +64,7 @@ class Wanted:
     sandbox: str
     items: int = ITEMS
     """Of each benchmark; 0: nothing is served, only files are looked at."""
+    submission: submitted.Shape = "weights"
 
 
 def check(folder: Path, wanted: Wanted, catalog: Catalog, scratch: Path, say: Say = lambda _: None) -> SelfCheck:
@@ -80,15 +82,20 @@ def check(folder: Path, wanted: Wanted, catalog: Catalog, scratch: Path, say: Sa
     digest = tree_digest(files)
     size = sum(file.bytes for file in files)
     absent = [] if files else [Fault(code="NOTHING_THERE", why="no regular file; leave the finished model there")]
-    found = [gates.files("package", [*refused, *absent], f"{len(files)} regular files, {size:,} bytes")]
+    lacking = submitted.faults(copy, wanted.submission) if files else ()
+    found = [gates.files("package", [*refused, *absent, *lacking], f"{len(files)} regular files, {size:,} bytes")]
     say("looking at the files")
     if reads_files(wanted):
-        found.append(gates.files("audit", audit(copy, wanted.model, known(wanted, catalog)).faults, "nothing is wrong"))
-    subject = Subject(copy, digest, wanted.model, wanted.engine, wanted.sandbox, work)
+        looked = audit(submitted.weights(copy, wanted.submission), wanted.model, known(wanted, catalog))
+        found.append(gates.files("audit", looked.faults, "nothing is wrong"))
+    folder = to_serve(wanted.engine, copy, wanted.submission)
+    subject = Subject(folder, digest, wanted.model, wanted.engine, wanted.sandbox, work)
     tests = [test_of(catalog, benchmark, subject, wanted.items) for benchmark in wanted.benchmarks] if files else []
     if tests:
         faults = list(contract_faults(tests, wanted, catalog))
-        found.append(gates.files("contract", faults, "requests will be decoded as they should be"))
+        unsure = wanted.engine in contracts.UNCERTAIN_SERVERS
+        fine = "how this server decodes is not known" if unsure else "requests will be decoded as they should be"
+        found.append(gates.files("contract", faults, fine))
     asking = Asking(wanted, subject, catalog, say)
     if wanted.items:
         unfit = [gate.name for gate in found if gate.state == "red"]
@@ -112,7 +119,7 @@ def check(folder: Path, wanted: Wanted, catalog: Catalog, scratch: Path, say: Sa
 
 def reads_files(wanted: Wanted) -> bool:
     """Whether the engine serves the model of the folder; of others the files say nothing about what answers."""
-    return wanted.engine not in contracts.UNCERTAIN_SERVERS
+    return wanted.engine not in WITHOUT_FILES
 
 
 def contract_faults(tests: Sequence[Test], wanted: Wanted, catalog: Catalog) -> Iterable[Fault]:
@@ -173,15 +180,11 @@ class Asking:
             began = time.monotonic()
             self.say(f"starting the server, which has {limit:g} s")
             try:
-                with open_box(self.subject) as box:
+                with hosting.served(self.subject, group[0].contract) as (box, endpoint):
+                    self.ready.append(time.monotonic() - began)
                     self.isolated = self.isolated and box.isolated
-                    began = time.monotonic()
-                    with engine.serve(
-                        "/model", self.wanted.model, box, self.subject.scratch, group[0].contract
-                    ) as endpoint:
-                        self.ready.append(time.monotonic() - began)
-                        self.settings |= endpoint.settings
-                        self.put(box, endpoint, group)
+                    self.settings |= endpoint.settings
+                    self.put(box, endpoint, group)
             except NotServed as error:
                 self.control(group[0], str(error))
                 late = time.monotonic() - began >= limit
@@ -238,7 +241,10 @@ class Asking:
         if result.no_room:
             self.lost.append(f"{test.benchmark.name}: {result.no_room}")
             return []
-        return facts(test, items, result, {answer.id: answer for answer in answers(outside / "answers.jsonl")})
+        said = {answer.id: answer for answer in answers(outside / "answers.jsonl")}
+        unanswered = [answer.why for answer in said.values() if answer.stop == "server"]
+        self.lost += [f"{test.benchmark.name}: {why}" for why in unanswered]
+        return facts(test, [item for item in items if said[item.id].stop != "server"], result, said)
 
     def told(self, tests: Sequence[Test], limit: float) -> list[Gate]:
         """What came of it, in the order of `SERVED`."""
@@ -259,17 +265,7 @@ class Asking:
         if self.wanted.model.path is None or not reads_files(self.wanted):
             return
         self.say("it was not served; is the base?")
-        base = replace(self.subject, folder=self.catalog.asset(self.wanted.model.path), digest=None)
-        settled_base = contracts.resolve(model_files(base.folder), test.benchmark, base.engine)
-        engine = plugins.get("engines", base.engine)
-        with open_box(base) as box:
-            try:
-                with engine.serve("/model", base.model, box, base.scratch, settled_base):
-                    return
-            except NotServed as error:
-                raise InfraError(
-                    f"engine {base.engine} serves neither the submission ({why}) nor the base model ({error})"
-                ) from None
+        hosting.control(self.subject, self.catalog.asset(self.wanted.model.path), test.benchmark, why)
 
 
 def facts(test: Test, items: Sequence[Item], result: Result, said: dict[str, Answer]) -> list[Asked]:
@@ -304,7 +300,7 @@ def facts(test: Test, items: Sequence[Item], result: Result, said: dict[str, Ans
 def rationed(run: RunFolder, number: int, catalog: Catalog, say: Say) -> SelfCheck:
     """The run's next check, written down; its files are gone when this returns."""
     spec = run.spec()
-    wanted = Wanted(spec.model, spec.benchmarks, spec.engine, spec.sandbox)
+    wanted = Wanted(spec.model, spec.benchmarks, spec.engine, spec.sandbox, submission=spec.submission)
     scratch, source = run.scratch("checking"), run.workspace / "final_model"
     size = sum(file.lstat().st_size for file in source.rglob("*") if file.is_file() and not file.is_symlink())
     if shutil.disk_usage(run.path).free < size + SPARE_BYTES:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from prill import runtime
 from prill.record import Contract
-from prill.sockets import Box, Command, NotServed, Running
+from prill.sockets import Box, Command, Ended, Keep, NotServed, Running
 
 REASON = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Interrupt)\b: ?\S|\b[Ee]rror: ?\S")
 """A line that says why a Python program ended."""
@@ -22,6 +22,9 @@ SLACK_SECONDS = 20.0
 """For the probe to come up and to end by itself, before it is ended."""
 READ_BYTES = 1 << 18
 """Of a log, from its end."""
+NO_MEMORY = "its box ran out of memory"
+PROBE_BYTES = 1 << 20
+"""Of what a program of ours says that runs beside a server, which may be anybody's."""
 
 
 @contextmanager
@@ -42,20 +45,26 @@ def wait(
 ) -> None:
     """Until one generation has finished. Raises `NotServed` as soon as the server dies, or when the time is over."""
     how = "completions" if contract is not None and not contract.chat else "chat/completions"
-    argv = ("python3", "-m", "prill.inside", "ready", url, model, str(seconds), how)
+    probed(running, box, ("ready", url, model, str(seconds), how), logs, seconds)
+
+
+def probed(running: Running | None, box: Box, words: tuple[str, ...], logs: Path, seconds: float) -> str:
+    """Until a probe of `prill.inside` has succeeded: what it printed. Raises `NotServed` as `wait` does."""
+    argv = ("python3", "-m", "prill.inside", *words)
     command = Command(argv=argv, cwd=box.path("/tmp"), env={"PYTHONPATH": str(runtime.package_root())})
-    out, err = logs / "ready.txt", logs / "ready.err.txt"
-    probe = box.start(command, stdout=out, stderr=err)
+    out, err = logs / f"{words[0]}.txt", logs / f"{words[0]}.err.txt"
+    probe = box.start(command, stdout=out, stderr=err, keep=Keep(most_bytes=PROBE_BYTES))
     deadline = time.monotonic() + seconds + SLACK_SECONDS
     try:
         while True:
             if running is not None and running.poll() is not None:
-                raise NotServed(f"the server ended: {last_words(logs / 'server.err.txt', logs / 'server.txt')}")
+                last = why(running.poll(), logs / "server.err.txt", logs / "server.txt")
+                raise NotServed(f"the server ended: {last}")
             ended = probe.poll()
             if ended is not None and ended.exit_code == 0:
-                return
+                return out.read_text(encoding="utf-8", errors="replace")
             if ended is not None:
-                raise NotServed(f"not ready: {last_words(err)}")
+                raise NotServed(f"not ready: {why(ended, err)}")
             if time.monotonic() > deadline:
                 raise NotServed(f"not ready within {seconds:g} s: {last_words(err)}")
             time.sleep(0.05)
@@ -69,6 +78,11 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def why(ended: Ended | None, *logs: Path) -> str:
+    """Why a program ended."""
+    return NO_MEMORY if ended is not None and ended.oom_killed else last_words(*logs)
 
 
 def last_words(*logs: Path) -> str:

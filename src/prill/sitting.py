@@ -16,17 +16,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from prill import chat, judge_model, plugins, runtime
+from prill import chat, judge_model, plugins
 from prill import contract as contracts
 from prill.asking.loop import Pace
 from prill.asking.reading import MEMORY
 from prill.catalog import Catalog
 from prill.errors import DefinitionError, InfraError
 from prill.exam import Exam, Result, mark, mark_by_asking, standard_error, write_pace
+from prill.hosting import Subject, model_files, open_box, served
 from prill.inside import OURS, CountJob, decode_path, encode_path
 from prill.record import Contract, Judged, Measurement, Pass
-from prill.sockets import Ask, Box, Command, Endpoint, Item, Mount, Need, NotServed
-from prill.spec import BaseModel, Benchmark
+from prill.sockets import Ask, Box, Command, Endpoint, Item, NotServed
+from prill.spec import Benchmark
 
 HOURS = 8.0
 """For one pass over a benchmark."""
@@ -56,21 +57,6 @@ class Test:
         return self.benchmark.sampling.max_tokens, *self.benchmark.sampling.ladder
 
 
-@dataclass(frozen=True)
-class Subject:
-    """What is measured, and with what."""
-
-    folder: Path
-    digest: str | None
-    model: BaseModel
-    engine: str
-    sandbox: str
-    scratch: Path
-    """Keeps replies until all is measured, so that another try carries on."""
-    limit: int | None = None
-    """Only the first so many items of each benchmark."""
-
-
 Keep = Callable[[Measurement, Sequence[Path]], None]
 """Called for each benchmark as soon as it is measured, with the log of each pass, or the replies of its judge."""
 
@@ -88,8 +74,9 @@ def test_of(catalog: Catalog, benchmark: Benchmark, subject: Subject, data: Path
 
 def settled(subject: Subject, benchmark: Benchmark, items: Sequence[Item]) -> Contract:
     """The decoding contract of a subject, with the longest of a benchmark's prompts counted by its own tokenizer."""
-    files = model_files(subject.folder)
-    known = "tokenizer.json" in files and subject.engine not in contracts.UNCERTAIN_SERVERS
+    certain = subject.engine not in contracts.UNCERTAIN_SERVERS
+    files = model_files(subject.folder) if certain else {}
+    known = "tokenizer.json" in files
     tokens = longest_prompt(subject, benchmark, items) if known else 0
     return contracts.resolve(files, benchmark, subject.engine, prompt_tokens=tokens)
 
@@ -133,18 +120,14 @@ def put(subject: Subject, tests: Iterable[Test], keep: Keep) -> None:
 def serve_and_put(subject: Subject, tests: Sequence[Test], keep: Keep) -> None:
     """Tests that one server can take. A server that ran out of memory is started anew for the next rung."""
     todo = [(test, test.rungs) for test in tests]
-    engine, served = plugins.get("engines", subject.engine), False
+    once = False
     while todo:
-        settled = todo[0][0].contract
         try:
-            with (
-                open_box(subject) as box,
-                engine.serve("/model", subject.model, box, subject.scratch, settled) as endpoint,
-            ):
-                served = True
+            with served(subject, todo[0][0].contract) as (box, endpoint):
+                once = True
                 put_all(subject, box, endpoint, todo, keep)
         except NotServed as error:
-            if served:
+            if once:
                 raise InfraError(f"the engine served {subject.folder} once and then no more: {error}") from None
             raise
 
@@ -233,33 +216,6 @@ def tail(log: Path, most: int = 1 << 16) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - most))
         return file.read().decode(errors="replace")
-
-
-def open_box(subject: Subject, memory_bytes: int | None = None):  # type: ignore[no-untyped-def]
-    """A fresh box: the model read-only, prill itself, one folder for results, no network."""
-    engine = plugins.get("engines", subject.engine)
-    mounts = (
-        Mount(source=subject.folder.resolve(), target="/model"),
-        Mount(source=subject.scratch.resolve(), target="/out", writable=True),
-    )
-    need = Need(
-        mounts=mounts,
-        runtime=(*runtime.folders(), runtime.package_root(), *engine.folders()),
-        devices=runtime.gpus(),
-        env={**runtime.environment(), "PYTHONPATH": str(runtime.package_root())},
-        memory_bytes=memory_bytes,
-    )
-    return plugins.get("sandboxes", subject.sandbox).open(need)
-
-
-def model_files(folder: Path) -> dict[str, bytes]:
-    """What the decoding contract is read from."""
-    found = {}
-    for name in contracts.FILES:
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
-                found[name] = file.read(contracts.LARGEST_BYTES + 1)
-    return found
 
 
 # --- records -----------------------------------------------------------------------------------------------

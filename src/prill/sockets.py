@@ -158,6 +158,8 @@ EGRESS = "http://127.0.0.1:4142"
 """Where a box finds the proxy to other hosts, if its suite lets it out at all."""
 HUB = "http://127.0.0.1:4143"
 """Where a box finds the front of the model and data hub."""
+TEACHER = "http://127.0.0.1:4144"
+"""Where a box finds the gateway's door to the teacher that its suite offers."""
 TOKEN = "{prill-token}"
 """Stands in a command's `env` and `written` for the run's own token, which the gateway knows and swaps for the key."""
 
@@ -192,10 +194,16 @@ class Endpoint(Value, frozen=True, kw_only=True):
     model: str
     settings: Mapping[str, Any]
     """Engine, versions, arguments, and what of the submission's generation_config the server applies."""
+    own: bool = False
+    """Whether a program of the submission answers; then what it spoils is the submission's, and counts."""
 
 
 class Engine(Protocol):
-    """Makes a model folder answer over an OpenAI-compatible endpoint, inside a box."""
+    """Makes a model folder answer over an OpenAI-compatible endpoint, inside a box.
+
+    One that starts programs of the submission says so: `apart = True`. It is given the whole package, in a box where
+    nobody but the server sits, and names in `control` the engine that serves the base model in its place.
+    """
 
     def folders(self) -> tuple[Path, ...]:
         """Host folders that the box must have for this engine, beside our own interpreter's."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from prill.outside import HostPolicy, Prices, Provider
+from prill.outside import Dollars, HostPolicy, Prices, Provider, Purchase
 
 Effect = Literal["base", "zero", "hold", "none"]
 """What breaking a rule does to a cell: the base model's score, zero, no number until a person looks, nothing."""
@@ -26,9 +26,11 @@ class Budget(Frozen, frozen=True, kw_only=True):
     gpus: int = 0
     gpu_kind: str | None = None
     """What the GPUs' name must have in it, such as `H100`."""
-    gpu_usd_per_hour: str | None = None
-    """What all GPUs together cost, as decimal text, charged to the wallet as time passes; `None`: nothing."""
-    beside: tuple[Literal["model", "gpu", "storage", "teacher", "judge"], ...] = ()
+    gpu_usd_per_hour: Dollars | None = None
+    """What all GPUs together cost, charged to the wallet as time passes; `None`: nothing."""
+    storage_usd_per_gb_hour: Dollars | None = None
+    """What a GB (2^30 bytes) that the agent keeps on disk costs an hour; `None`: it is not charged."""
+    beside: tuple[Purchase, ...] = ()
     """Kinds of purchases that are written down and do not count against `usd`."""
     self_checks: int = 0
     memory_gb: float | None = None
@@ -321,7 +323,10 @@ class Suite(Frozen, frozen=True, kw_only=True):
     score: ScoreRule
     policy: dict[str, Effect]
     prices: str | None = None
-    """List of prices that the wallet reckons by; needed where an entrant has a provider."""
+    """List of prices that the wallet reckons by; needed where an entrant has a provider, or the suite a teacher."""
+    teacher: str | None = None
+    """Provider of whom the agent may buy `teacher_models`, by a door and a key of their own; `None`: no teacher."""
+    teacher_models: tuple[str, ...] = ()
     hosts: str | None = None
     """Policy for the hosts that a box may reach; `None`: none but the gateway."""
     panel: str | None = None
@@ -335,6 +340,12 @@ class Suite(Frozen, frozen=True, kw_only=True):
     """Name of a set of reference scores → its digest; those of the suite's cells join `references`."""
     template_sets: dict[str, str] = {}
     """Name of a set of chat templates → its digest; they join each benchmark's `templates`."""
+
+    def __post_init__(self) -> None:
+        if (self.teacher is None) != (not self.teacher_models):
+            raise ValueError("teacher and teacher_models go together: who answers, and which models may be asked")
+        if self.teacher is not None and self.budget.usd is None:
+            raise ValueError("a teacher needs a wallet: without budget.usd nothing limits what is bought of it")
 
 
 class Prompt(Frozen, frozen=True, kw_only=True):
@@ -378,6 +389,9 @@ class RunSpec(Frozen, frozen=True, kw_only=True, tag="prill/spec/1", tag_field="
     definitions: dict[str, str]
     """`kind/name` of each definition used → `sha256:` of its file."""
     provider: Provider | None = None
+    teacher: Provider | None = None
+    """Of the models that the agent may buy as teachers."""
+    teacher_models: tuple[str, ...] = ()
     prices: Prices | None = None
     hosts: HostPolicy | None = None
     panel: str | None = None

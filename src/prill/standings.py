@@ -5,6 +5,9 @@ Nothing here lies in a run folder. Missing is `None` beside a field that says wh
 
 from typing import Literal
 
+from msgspec import field
+
+from prill.outside import Purchase
 from prill.record import Citation, Record
 
 CellState = Literal["measured", "base", "zero", "held", "lost", "missing"]
@@ -110,6 +113,9 @@ class Overview(Record, frozen=True, kw_only=True):
     tokens_in: Spent
     tokens_out: Spent
     usd: Spent
+    """For the agent's own model."""
+    bought: dict[Purchase, Spent] = field(default_factory=dict)
+    """Dollars for what else was for sale, by kind."""
 
 
 class Standing(Record, frozen=True, kw_only=True):

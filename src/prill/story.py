@@ -11,6 +11,7 @@ from math import inf, isfinite, sqrt
 from textwrap import wrap
 from typing import Any, Literal
 
+from prill import bill
 from prill.classify import IN_WORDS
 from prill.record import Citation, Event, Finding, Measurement, Outcome, Record, Run, Step, Submission
 
@@ -295,7 +296,7 @@ def _facts(run: Run, steps: int) -> Iterable[Fact]:
         yield Fact(name="ended", text=_ended(outcome), mark="" if outcome.ended == "finished" else "warning")
         share = f" ({100 * ran / of:.0f} %)" if (ran := outcome.wall_seconds) and (of := outcome.limit_seconds) else ""
         yield Fact(name="time", text=f"{clock(outcome.wall_seconds)} of {clock(outcome.limit_seconds)}{share}")
-        yield _money(outcome, spec.budget.usd)
+        yield from _money(outcome, spec.budget.usd)
         yield Fact(name="steps", text=_steps(outcome, steps), mark="" if steps == outcome.steps else "warning")
     yield _box(run)
     if run.submission is None:
@@ -311,15 +312,11 @@ def _ended(outcome: Outcome) -> str:
     return f"{IN_WORDS.get(outcome.ended, 'how it ended is not known')} ({code}; {signals}): {one_line(outcome.why)}"
 
 
-def _money(outcome: Outcome, limit: float | None) -> Fact:
-    of = f"of ${limit:,.2f}" if limit is not None else "with no limit set"
-    if outcome.usd is None:
-        return Fact(name="money", text=f"not known, {of}: {one_line(outcome.spend_why)}", mark="missing")
-    tokens = [
-        f"{f'{count:,}' if count is not None else 'an unknown number of'} tokens {way}"
-        for count, way in ((outcome.tokens_in, "in"), (outcome.tokens_out, "out"))
-    ]
-    return Fact(name="money", text=f"${outcome.usd:,.2f} {of}; {', '.join(tokens)}")
+def _money(outcome: Outcome, limit: float | None) -> Iterable[Fact]:
+    text, known = bill.of_limit(outcome, limit)
+    yield Fact(name="money", text=one_line(text), mark="" if known else "missing")
+    if kinds := bill.by_kind(outcome):
+        yield Fact(name="spent on", text=one_line(kinds))
 
 
 def _steps(outcome: Outcome, steps: int) -> str:

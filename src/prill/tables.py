@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import json
 
-from prill.scoring.overview import words
+from prill.scoring.overview import cost_words, words
 from prill.scoring.selection import totals
 from prill.standings import Board, Cell, ImportReport, Standing
 
@@ -112,7 +112,7 @@ def basis_columns(row: Standing) -> tuple[str, ...]:
         " / ".join(f"{short(v.score)} ({short(v.measured_only)})" for v in row.variants),
         words(over.seconds, "clock") if over else "unknown",
         words(over.tokens_out) if over else "unknown",
-        words(over.usd, "$") if over else "unknown",
+        cost_words(over) if over else "unknown",
     )  # fmt: skip
 
 

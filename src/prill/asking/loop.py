@@ -21,6 +21,7 @@ from prill.outside import Wire
 from prill.sockets import Value
 
 T = TypeVar("T")
+REPLY_BYTES = 10 << 20
 
 
 class Asking(Value, frozen=True, kw_only=True):
@@ -32,7 +33,7 @@ class Asking(Value, frozen=True, kw_only=True):
     connections: int
     request_seconds: float
     """For one request, from sending to the last byte."""
-    reply_bytes: int = 10 << 20
+    reply_bytes: int = REPLY_BYTES
     """No reply is read further than this; what is longer counts as cut off, because only a model's text grows."""
     attempts: int = 4
     """For what the machine owns; a wait that the server asks for uses up patience instead."""
@@ -44,6 +45,10 @@ class Asking(Value, frozen=True, kw_only=True):
     """Sent as a bearer token, for servers that want one."""
     wire: Wire = "chat"
     """Whose words the server understands; see `wires.py`."""
+    own: bool = False
+    """Whether the server is the submission's own: what it spoils is then an answer, `server`, and the time for one
+    request is for all attempts together. Source: the wallet trial, where a request over its time or still failing is
+    wrong, however many are."""
 
 
 class Question(Value, frozen=True, kw_only=True):
@@ -181,13 +186,25 @@ class Asker:
         """One worker."""
         for question in waiting:
             try:
-                self.kept.add(await self.persist(question))
+                self.kept.add(await (self.owned(question) if self.how.own else self.persist(question)))
                 self.streak = 0
             except Lapse as lapse:
                 self.failed.append((question.id, lapse))
                 self.streak += 1
                 if lapse.kind == "memory" or self.streak > self.how.connections:
                     raise self.given_up() from None
+
+    async def owned(self, question: Question) -> Answer:
+        """Ask a submission's own server, which answers for whatever comes of it."""
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.how.request_seconds):
+                return await self.persist(question)
+        except TimeoutError:
+            spoilt = Answer(id=question.id, stop="timeout", why=f"no reply in {self.how.request_seconds:g} s")
+        except Lapse as lapse:
+            spoilt = Answer(id=question.id, stop="server", why=str(lapse))
+        return msgspec.structs.replace(spoilt, seconds=time.monotonic() - began)
 
     async def persist(self, question: Question) -> Answer:
         """Ask until the model has answered, or patience or attempts are used up."""

@@ -234,7 +234,7 @@ def of_tar(path: Path, faults: Faults) -> Iterator[tuple[int, Iterable[Entry]]]:
                 if len(made) >= 10_000:
                     yield len(made), made
                     made = []
-    except (tarfile.TarError, *BROKEN) as error:
+    except (tarfile.TarError, TypeError, *BROKEN) as error:  # TypeError: where Python finds a gzip header cut short
         raise DefinitionError(f"{path}: not a tar archive that can be read to its end: {error}") from None
     yield len(made), made
 

@@ -130,6 +130,22 @@ def set_elsewhere(package: Package, dice: random.Random) -> None:
     )
 
 
+def served_beside(package: Package, dice: random.Random) -> None:
+    """The server answers with weights of the package that are not those in `model/`."""
+    folder, kind = dice.choice(("cache", "train/last", "assets/v2")), dice.choice(("model.safetensors", "q8.gguf"))
+    package[f"{folder}/{kind}"] = "weights"
+    if dice.random() < 0.5:
+        package["serve.sh"] = HEAD + f"exec python3 -m vllm.entrypoints.openai.api_server --model ./{folder}\n"
+    else:
+        package["serve.sh"] = HEAD + "exec python3 server.py\n"
+        package["server.py"] = f"from transformers import AutoModelForCausalLM as M\nM.from_pretrained('{folder}')\n"
+
+
+def left_beside(package: Package, dice: random.Random) -> None:
+    """Weights lie beside `model/` and nothing seems to serve them."""
+    package[f"{dice.choice(('checkpoints/900', 'train/out'))}/{dice.choice(('model.safetensors', 'w.pt'))}"] = "weights"
+
+
 def hidden(package: Package, dice: random.Random) -> None:
     """Code that makes itself, or is compiled, or is not there."""
     kind = dice.randrange(3)
@@ -198,6 +214,8 @@ FAMILIES = (
     family("a proxy", BROKEN, proxied),
     family("a setting that leads outside", BROKEN, set_elsewhere),
     family("code that cannot be read", SUSPECT, hidden),
+    family("weights beside the model's, served", BROKEN, served_beside),
+    family("weights beside the model's", SUSPECT, left_beside),
     family("nothing to start", SUSPECT, no_start),
     family("as it should be", KEPT, same),
     family("asks itself", KEPT, warmed),

@@ -74,13 +74,14 @@ def wanted_of(catalog: "Catalog", chosen: Namespace) -> "Wanted":
     from prill.decisions import changed
     from prill.selfcheck import Wanted
     from prill.spec import BaseModel
+    from prill.submitted import guessed
 
     if chosen.suite is None:
         if chosen.model:
             model = catalog.model(chosen.model)
         else:
             model = BaseModel(name="", title="", architecture="", parameters=0, licence="not known")
-        return Wanted(model, (), "transformers", "bubblewrap", items=0)
+        return Wanted(model, (), "transformers", "bubblewrap", items=0, submission=guessed(chosen.package))
     suite = catalog.suite(chosen.suite)
     name = chosen.model or suite.models[0]
     if name not in suite.models:
@@ -93,4 +94,4 @@ def wanted_of(catalog: "Catalog", chosen: Namespace) -> "Wanted":
     plugins.get("engines", engine)
     plugins.get("sandboxes", sandbox)
     benchmarks = tuple(changed(catalog.benchmark(each), suite.changes.get(each)) for each in suite.benchmarks)
-    return Wanted(catalog.model(name), benchmarks, engine, sandbox, items=chosen.limit)
+    return Wanted(catalog.model(name), benchmarks, engine, sandbox, items=chosen.limit, submission=suite.submission)

@@ -22,14 +22,21 @@ class Background:
 
     socket: Path
 
+    @property
+    def sockets(self) -> tuple[Path, ...]:
+        """All that it listens on."""
+        return (self.socket,)
+
     def __enter__(self) -> "Background":
-        clear(self.socket)
+        for socket in self.sockets:
+            clear(socket)
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=f"prill-{self.socket.stem}", daemon=True)
         self._thread.start()
         try:
             self._wait(self._open())
-            self.socket.chmod(0o600)
+            for socket in self.sockets:
+                socket.chmod(0o600)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -44,7 +51,8 @@ class Background:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
             self.loop.close()
-            self.socket.unlink(missing_ok=True)
+            for socket in self.sockets:
+                socket.unlink(missing_ok=True)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

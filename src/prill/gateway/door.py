@@ -11,7 +11,7 @@ import asyncio
 import hmac
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -23,9 +23,9 @@ from multidict import CIMultiDict
 
 from prill.errors import InfraError
 from prill.gateway import anthropic, chat, gemini, prices, responses
-from prill.gateway.ledger import Kind, Ledger, Passed, plain, text
+from prill.gateway.ledger import Ledger, Passed, plain, text
 from prill.gateway.wire import Asked, Refused, Seen, Wire, encoded, parsed
-from prill.outside import Price, Prices, Provider
+from prill.outside import Price, Prices, Provider, Purchase
 
 Request = Any
 """aiohttp's `BaseRequest`; it is not imported with this module, because it is heavy."""
@@ -61,6 +61,8 @@ class Visit:
     price: Price | None = None
     model: str | None = None
     sent: int = 0
+    bore: Purchase | None = None
+    """Whose key it showed."""
     host: str = ""
     settled: bool = False
     held: asyncio.Task[None] | None = None
@@ -69,19 +71,22 @@ class Visit:
 
 @dataclass(kw_only=True)
 class Door:
-    """Decides about each call; the same for all calls of a run."""
+    """Decides about each call; the same for all calls of one kind."""
 
     provider: Provider | None
     prices: Prices | None
     ledger: Ledger
-    token: str
+    tokens: Mapping[Purchase, str]
+    """The box's keys, by what they are for; this door is opened by its own `kind`'s."""
     secrets: Callable[[], str | None]
     upstream: str
     """Root of the API that calls go to."""
     step: Callable[[], int | None]
     tools: Collection[str] | None = None
     """The provider's own tools that may be used; `None`: all that have a price."""
-    kind: Kind = "model"
+    models: Collection[str] | None = None
+    """Models that may be called; `None`: all that have a price."""
+    kind: Purchase = "model"
     """What calls are in the ledger."""
     body_seconds: float = 120.0
     """For a request's body to come in."""
@@ -94,6 +99,7 @@ class Door:
     unpaid: int = 0
     """Calls that were refused or free so far."""
     under_way: set[str] = field(default_factory=set)
+    """Holds of calls that may give something back; doors to one wallet share them, and `settled`."""
     writing: set[asyncio.Task[None]] = field(default_factory=set)
     """On their way to the disk."""
     settled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -146,8 +152,16 @@ class Door:
         headers = visit.request.headers
         shown = [headers.get(name, "") for name in ("x-api-key", "x-goog-api-key")]
         shown += [headers.get("authorization", "").removeprefix("Bearer ")]
-        if not any(hmac.compare_digest(each.encode(errors="surrogateescape"), self.token.encode()) for each in shown):
-            raise Refused(401, "this door is opened by the run's own token, in the provider's header")
+        words = [each.encode(errors="surrogateescape") for each in shown]
+        known = [
+            kind
+            for kind, token in self.tokens.items()
+            if any(hmac.compare_digest(word, token.encode()) for word in words)
+        ]
+        visit.bore = next((kind for kind in known if kind != self.kind), known[0] if known else None)
+        if visit.bore != self.kind:
+            whose = f"; one that is the {visit.bore}'s was shown" if visit.bore else ""
+            raise Refused(401, f"this door is opened by the run's own token for it, in the provider's header{whose}")
         if headers.get("content-encoding", "identity") != "identity":
             raise Refused(415, "send the body as it is, without content-encoding")
 
@@ -183,6 +197,8 @@ class Door:
         visit.model, price = asked.model[:200], self.prices.models.get(asked.model) if self.prices else None
         if price is None:
             raise Refused(403, f"the list of prices has no model {visit.model!r}: it may not be called")
+        if self.models is not None and asked.model not in self.models:
+            raise Refused(403, f"{visit.model!r} may not be called here; allowed: {', '.join(sorted(self.models))}")
         barred = set(asked.tools) - set(asked.tools if self.tools is None else self.tools)
         if barred:
             raise Refused(403, f"not allowed here: {', '.join(sorted(barred))}")
@@ -213,7 +229,8 @@ class Door:
             if cap is None:
                 left = until - time.monotonic()
                 if not self.under_way or left <= 0:
-                    raise Empty(before + each * asked.replies * min(most, prices.LEAST_OUTPUT), self.ledger.left)
+                    least = before + each * asked.replies * min(most, prices.LEAST_OUTPUT)
+                    raise Empty(least, self.ledger.room(self.kind))
                 try:
                     async with asyncio.timeout(left):
                         await self.settled.wait()
@@ -301,6 +318,7 @@ class Door:
             path=plain(visit.path[:200]),
             host=visit.host,
             key=(provider.key or provider.key_file) if provider and visit.host else None,
+            bore=visit.bore,
             status=status,
             sent=visit.sent,
             received=received,
@@ -336,7 +354,7 @@ class Door:
 class Empty(Refused):
     """The wallet does not pay for a call."""
 
-    def __init__(self, usd: Decimal, left: Decimal | None) -> None:
-        there = Decimal(0) if left is None else left
-        super().__init__(402, f"the wallet is empty: this call may cost ${text(usd)} and ${text(there)} is left")
+    def __init__(self, usd: Decimal, room: Decimal) -> None:
+        there = text(max(room, Decimal(0)))
+        super().__init__(402, f"the wallet is empty: this call may cost ${text(usd)} and ${there} is left for calls")
         self.usd = usd

@@ -20,13 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from prill.errors import InfraError
+from prill.outside import Purchase
 from prill.wallet import Cost, Wallet, money
 
-Kind = Literal["model", "gpu", "storage", "teacher", "judge"]
-"""What money is spent on."""
 Action = Literal["hold", "charge", "refund", "refuse", "free"]
 """`hold`: set aside; `charge`: paid, the rest of its hold given back; `refund`: the whole hold given back;
 `refuse`: not allowed, nothing spent; `free`: let through without a price."""
+HOURLY: frozenset[Purchase] = frozenset({"gpu", "storage"})
+"""Kinds that are paid for as time passes: for them something is kept free that no call may take."""
 BOUNDLESS = Decimal("1e15")
 """The limit of a wallet that has none."""
 
@@ -40,6 +41,8 @@ class Passed(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit
     """That the call was sent to; empty where it was not sent."""
     key: str | None = None
     """Name of the variable that the key was in."""
+    bore: Purchase | None = None
+    """Whose the box's own key was that the call showed: of the door to the agent's `model`, or to its `teacher`."""
     status: int
     """What the client was told; 0 where it had hung up before."""
     sent: int
@@ -58,7 +61,7 @@ class Entry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_
     at: float
     """Seconds since 1970."""
     action: Action
-    kind: Kind
+    kind: Purchase
     usd: str
     """Dollars as decimal text."""
     step: int | None = None
@@ -110,14 +113,15 @@ class Ledger:
         path: Path,
         limit_usd: Decimal | None,
         *,
-        beside: Collection[Kind] = (),
+        beside: Collection[Purchase] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.path, self.limit, self.beside = path, limit_usd, frozenset(beside)
         self._clock, self._lock, self._syncing = clock, threading.Lock(), threading.Lock()
         self._open: dict[str, Entry] = {}
         self._closed: set[str] = set()
-        self._kinds: dict[Kind, Decimal] = {}
+        self._kinds: dict[Purchase, Decimal] = {}
+        self._free: dict[str, tuple[Purchase, Decimal]] = {}
         self._wallet = Wallet(BOUNDLESS if limit_usd is None else limit_usd)
         self._beside = Wallet(BOUNDLESS)
         self._written = self._synced = 0
@@ -159,12 +163,18 @@ class Ledger:
         """Dollars that can still be held; `None`: there is no limit."""
         return None if self.limit is None else self.limit - self._wallet.taken
 
-    def room(self, kind: Kind) -> Decimal:
-        """Dollars that a purchase of this kind may take."""
-        wallet = self._beside if kind in self.beside else self._wallet
-        return wallet.limit - wallet.taken
+    def room(self, kind: Purchase) -> Decimal:
+        """Dollars that a purchase of this kind may take; never what is kept free for another."""
+        wallet = self._of(kind)
+        kept = (usd for other, usd in self._free.values() if self._of(other) is wallet and kind not in HOURLY)
+        return wallet.limit - wallet.taken - sum(kept, Decimal(0))
 
-    def by_kind(self) -> dict[Kind, Decimal]:
+    def keep_free(self, name: str, kind: Purchase, usd: Decimal) -> None:
+        """From now on calls leave so much alone for a thing that is paid by the hour; 0: nothing more."""
+        with self._lock:
+            self._free = {**self._free, name: (kind, usd)}
+
+    def by_kind(self) -> dict[Purchase, Decimal]:
         """Dollars charged, by kind, those beside the limit too."""
         with self._lock:
             return dict(self._kinds)
@@ -172,8 +182,9 @@ class Ledger:
     # --- what changes it ---
 
     def hold(
-        self, id: str, usd: Decimal, *, kind: Kind, model: str | None = None, step: int | None = None, wait: bool = True
-    ) -> bool:
+        self, id: str, usd: Decimal, *, kind: Purchase, model: str | None = None, step: int | None = None,
+        wait: bool = True,
+    ) -> bool:  # fmt: skip
         """Set the most that a purchase may cost aside; False where the limit does not allow it. Atomic.
 
         `wait=False`: on disk only after `sync()`, which must come before the money can be spent.
@@ -182,7 +193,7 @@ class Ledger:
         with self._lock:
             if id in self._open or id in self._closed:
                 raise ValueError(f"the ledger has a purchase {id!r} already")
-            if self._of(kind).hold(id, usd) is None:
+            if self._of(kind).hold(id, usd) is None or usd > self.room(kind):
                 return False
             self._write(entry)
             self._apply(entry)
@@ -223,7 +234,7 @@ class Ledger:
         self,
         action: Literal["refuse", "free"],
         *,
-        kind: Kind = "model",
+        kind: Purchase = "model",
         usd: Decimal = Decimal(0),
         model: str | None = None,
         step: int | None = None,
@@ -273,7 +284,7 @@ class Ledger:
 
     # --- inside, under the lock ---
 
-    def _of(self, kind: Kind) -> Wallet:
+    def _of(self, kind: Purchase) -> Wallet:
         return self._beside if kind in self.beside else self._wallet
 
     def _settle(
@@ -344,46 +355,3 @@ class Ledger:
 
     def _unwritable(self, error: OSError) -> InfraError:
         return InfraError(f"{self.path}: the ledger cannot be written ({error.strerror}); nothing more may be bought")
-
-
-class Rent:
-    """A thing that costs money as time passes, such as a GPU: always paid for a little ahead.
-
-    `tick` must be called at least every `ahead_seconds`; once it says False the thing must go, and nothing was
-    overspent. Not covered: time between a tick that should have come and the one that did.
-    """
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        kind: Kind,
-        usd_per_hour: Decimal,
-        *,
-        what: str | None = None,
-        ahead_seconds: float = 60.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.ledger, self.kind, self.rate, self.what = ledger, kind, usd_per_hour, what
-        self._ahead, self._clock = ahead_seconds, clock
-        self._id, self._since, self._number = "", 0.0, 0
-        self._name = uuid4().hex
-
-    def _worth(self, seconds: float) -> Decimal:
-        return self.rate * Decimal(str(seconds)) / 3600
-
-    def tick(self, step: int | None = None) -> bool:
-        """Pay for the time since the last tick and set the next stretch aside; False where there is no money for it."""
-        self.end()
-        self._number += 1
-        self._id, self._since = f"{self._name}.{self._number}", self._clock()
-        if self.ledger.hold(self._id, self._worth(self._ahead), kind=self.kind, model=self.what, step=step):
-            return True
-        self._id = ""
-        return False
-
-    def end(self) -> None:
-        """Pay for the time since the last tick, and no more is due. Idempotent."""
-        if self._id:
-            seconds = max(0.0, self._clock() - self._since)
-            self.ledger.charge(self._id, self._worth(seconds), why=f"{seconds:.1f} s at {text(self.rate)} an hour")
-            self._id = ""

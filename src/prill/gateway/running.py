@@ -1,4 +1,4 @@
-"""The gateway as a thread: it listens on a UNIX socket until it is told to stop, and keeps the run's ledger.
+"""The gateway as a thread: it listens on UNIX sockets until it is told to stop, and keeps the run's ledger.
 
 Whatever is still coming from the provider when it stops is waited for a while; then it is paid in full. A client may
 open so many connections, and must say something on each: a box cannot exhaust the process that guards it.
@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -18,9 +19,9 @@ from prill.errors import DefinitionError, InfraError
 from prill.gateway.background import Background
 from prill.gateway.carrying import Carrier
 from prill.gateway.door import Door
-from prill.gateway.ledger import Kind, Ledger
+from prill.gateway.ledger import Ledger
 from prill.gateway.prices import faults
-from prill.outside import Prices, Provider
+from prill.outside import Prices, Provider, Purchase
 
 MOST_CONNECTIONS = 256
 GREETING_SECONDS = 60.0
@@ -30,59 +31,62 @@ KEEPALIVE_SECONDS = 3.0
 lost that way is a call paid in full."""
 
 
-class Gateway(Background):
-    """The door of one run, and its ledger, which others (judges, tools, rented machines) may use from other threads.
+@dataclass(frozen=True, kw_only=True)
+class Opening:
+    """A door to open: who answers behind it, where it listens, which key of the box's opens it."""
 
-    `socket` is where the door listens; `upstream` takes the place of the provider's `url`; `secrets` gives the key at
-    this moment, `step` the trajectory's step. `beside`: see `Ledger`; `tools` and `kind`: see `Door`. Raises
-    `InfraError` where it cannot start, `DefinitionError` for a list that cannot be reckoned by; `problem` is why the
-    ledger could not be written, if so.
+    provider: Provider | None
+    prices: Prices | None
+    token: str
+    socket: Path
+    secrets: Callable[[], str | None]
+    """Gives the provider's key at this moment."""
+    upstream: str | None = None
+    """In the place of the provider's `url`."""
+    tools: Collection[str] | None = None
+    models: Collection[str] | None = None
+    """This and `tools`: see `Door`."""
+    kind: Purchase = "model"
+    """No two doors of a gateway are of one kind."""
+
+
+class Gateway(Background):
+    """The doors of one run, and its ledger, which others (judges, tools, rented machines) may use from other threads.
+
+    `step` gives the trajectory's step at this moment; `beside`: see `Ledger`. Raises `InfraError` where it cannot
+    start, `DefinitionError` for a list that cannot be reckoned by; `problem` is why the ledger could not be written,
+    if so.
     """
 
     ledger: Ledger
 
     def __init__(
         self,
-        *,
-        provider: Provider | None,
-        prices: Prices | None,
+        *openings: Opening,
         limit_usd: Decimal | None,
-        token: str,
         ledger: Path,
-        socket: Path,
-        secrets: Callable[[], str | None],
-        upstream: str | None = None,
         step: Callable[[], int | None] = lambda: None,
-        beside: Collection[Kind] = (),
-        tools: Collection[str] | None = None,
-        kind: Kind = "model",
+        beside: Collection[Purchase] = (),
         patience_seconds: float = 600.0,
         drain_seconds: float = 30.0,
     ) -> None:
-        self.socket, self._patience, self._drain = socket, patience_seconds, drain_seconds
-        self._prices = prices
-        self._own_upstream = upstream is not None
+        self.openings, self.socket = openings, openings[0].socket
+        self._step, self._patience, self._drain = step, patience_seconds, drain_seconds
         self._ledger = partial(Ledger, ledger, limit_usd, beside=beside)
-        self._door: Callable[[Ledger], Door] = partial(
-            lambda kept, **rest: Door(ledger=kept, **rest),
-            provider=provider,
-            prices=prices,
-            token=token,
-            secrets=secrets,
-            upstream=upstream or (provider.url if provider else ""),
-            step=step,
-            tools=tools,
-            kind=kind,
-        )
         self._last = ExitStack()
 
+    @property
+    def sockets(self) -> tuple[Path, ...]:
+        """One for each door."""
+        return tuple(opening.socket for opening in self.openings)
+
     def __enter__(self) -> "Gateway":
-        wrong = faults(self._prices) if self._prices else []
+        wrong = [fault for each in self.openings if each.prices for fault in faults(each.prices)]
         if wrong:
             raise DefinitionError("; ".join(wrong[:3]))
         with self._last:
             self.ledger = self._last.enter_context(self._ledger())
-            self.door = self._door(self.ledger)
+            self.doors = self._doors()
             super().__enter__()
             self._last = self._last.pop_all()
         return self
@@ -93,37 +97,62 @@ class Gateway(Background):
         with self._last:
             super().__exit__(kind, error, trace)
 
+    def _doors(self) -> list[Door]:
+        """A door for each opening; calls at one wait for the rest of what is held at the other."""
+        tokens, under_way, settled = {each.kind: each.token for each in self.openings}, set[str](), asyncio.Event()
+        return [
+            Door(
+                provider=each.provider,
+                prices=each.prices,
+                ledger=self.ledger,
+                tokens=tokens,
+                secrets=each.secrets,
+                upstream=each.upstream or (each.provider.url if each.provider else ""),
+                step=self._step,
+                tools=each.tools,
+                models=each.models,
+                kind=each.kind,
+                under_way=under_way,
+                settled=settled,
+            )
+            for each in self.openings
+        ]
+
     @property
     def problem(self) -> InfraError | None:
         """Why the ledger could no longer be written, if it could not: nothing was bought since."""
-        return self.door.problem
+        return next((door.problem for door in self.doors if door.problem), None)
 
     async def _open(self) -> None:
+        self._ends = [AsyncExitStack() for _ in self.doors]
+        for opening, door, ends in zip(self.openings, self.doors, self._ends, strict=True):
+            await self._listen(opening, door, ends)
+
+    async def _listen(self, opening: Opening, door: Door, ends: AsyncExitStack) -> None:
         import aiohttp
         from aiohttp import web
 
-        self._ends = AsyncExitStack()
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             skip_auto_headers=("User-Agent", "Accept", "Content-Type"),
-            trust_env=not self._own_upstream,
+            trust_env=opening.upstream is None,
         )
-        carrier = Carrier(self.door, await self._ends.enter_async_context(session), self._patience)
+        carrier = Carrier(door, await ends.enter_async_context(session), self._patience)
         quiet = logging.Logger("prill.gateway")
         quiet.addHandler(logging.NullHandler())  # what a box sends wrongly is its own affair, not our terminal's
         server = web.Server(carrier.handle, access_log=None, logger=quiet, auto_decompress=False, keepalive_timeout=75)
-        self._ends.push_async_callback(server.shutdown, 1.0)
-        self._ends.push_async_callback(carrier.drained, self._drain)
+        ends.push_async_callback(server.shutdown, 1.0)
+        ends.push_async_callback(carrier.drained, self._drain)
         try:
-            listening = await self.loop.create_unix_server(guarded(server, self.loop), str(self.socket))
+            listening = await self.loop.create_unix_server(guarded(server, self.loop), str(opening.socket))
         except OSError as error:
-            raise InfraError(f"the gateway cannot listen on {self.socket}: {error}") from None
-        self._ends.callback(listening.close)
+            raise InfraError(f"the gateway cannot listen on {opening.socket}: {error}") from None
+        ends.callback(listening.close)
 
     async def _close(self) -> None:
-        await self._ends.aclose()
+        await asyncio.gather(*(ends.aclose() for ends in self._ends))
 
 
 def guarded(server: Any, loop: asyncio.AbstractEventLoop) -> Callable[[], asyncio.BaseProtocol]:

@@ -1,9 +1,10 @@
 """Judge `inference`: would the server answer with the package's weights and with no other model? Rule `inference`.
 
 It reads `serve.sh` and every program and setting that it can lead to, without running any: clients of hosted models,
-addresses outside, models of another name or place, downloads while it starts. What cannot be read, or makes code while
-it runs, is left to a person.
-Not covered: what the read programs' own libraries do; answers that are written down (the scanner looks for items).
+addresses outside, models of another name or place, downloads while it starts, weights outside `model/`, which no judge
+compares with the base. What cannot be read, or makes code while it runs, is left to a person.
+Not covered: what the read programs' own libraries do; answers that are written down (the scanner looks for items);
+weights under a name that is none of weights, or inside a wheel.
 """
 
 import re
@@ -15,16 +16,20 @@ from prill.conduct.deeds import Deed, deeds, place
 from prill.dossier import Dossier, note, regular, said
 from prill.record import Citation, Finding, Step
 from prill.sockets import Evidence
+from prill.submitted import MODEL, START
 
 LARGEST = 4 << 20
 MOST_FILES = 5_000
-START = "serve.sh"
 WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf", ".whl", ".model", ".npz", ".npy")
 PROGRAMS = (".py", ".sh", ".js", ".lua", ".rb", ".pl")
 SETTINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
 COMPILED = (".so", ".pyc", ".exe", ".o", ".a", ".jar", ".wasm")
 ASIDE = ("train/", "data/", "wheels/", "docs/", "logs/")
 """Folders that the server has no business in; what `serve.sh` names is read all the same."""
+TENSORS = re.compile(r"\.(?:safetensors|gguf|ggml|pt|pth|ckpt|onnx)$|(?:^|/)pytorch_model[^/]*\.bin$")
+"""Names of files that hold weights."""
+WORD, QUOTED = re.compile(r"[\w./-]+"), re.compile(r"""["']([\w./-]+)["']""")
+"""What may be a path: in a shell script, in another program."""
 MODEL_FLAG = re.compile(
     r"--(?:model(?:[-_](?:path|name[-_]or[-_]path|dir))?|speculative[-_]model|draft[-_]model|lora[-_]modules)(?:=|$)"
 )
@@ -57,6 +62,7 @@ class Inference:
         for name in files:
             if name != START and name not in led and not name.startswith(ASIDE):
                 self.file(read, package, name, broken, suspect)
+        self.beside(package, {START} | led, broken, suspect)
         numbers = {"files": len(files), "deeds_of_the_server": len(found)}
         kept = f"{START} and {len(files) - 1} files beside it serve the package's own weights"
         return [said("inference", broken, suspect, kept, "", numbers)]
@@ -84,6 +90,23 @@ class Inference:
         elif deed.verb == "ran":
             for why, sure in models_of(package, deed):
                 note(broken if sure else suspect, why, cite)
+
+    def beside(
+        self, package: Path, programs: set[str], broken: dict[str, list[Citation]], suspect: dict[str, list[Citation]]
+    ) -> None:
+        """Weights that no judge compares with the base: broken where the server names them, else for a person."""
+        named: dict[str, tuple[str, str]] = {}
+        for program in sorted(filter(inside, programs)):
+            text = (text_of(package / program) if program.endswith(PROGRAMS) else None) or ""
+            for word in (WORD if program.endswith(".sh") else QUOTED).findall(python.COMMENTS.sub("", text)):
+                named.setdefault(within(word), (program, word))
+        for name in weights_beside(package):
+            parents = [name, *(parent.as_posix() for parent in Path(name).parents[:-1])]
+            if by := next((named[each] for each in parents if each in named), None):
+                program, word = by
+                note(broken, f"it serves from {word}, beside the reviewed weights", cited(package, program, word))
+            else:
+                note(suspect, f"there are weights beside {MODEL}/: {name}", cited(package, name, ""))
 
     def file(
         self, read: Dossier, package: Path, name: str, broken: dict[str, list[Citation]],
@@ -117,6 +140,12 @@ class Inference:
                 note(broken, f"{name} passes requests on to {where.host}", cited(package, name, url))
 
 
+def within(word: str) -> str:
+    """A path in the package, as a program may spell it (`./cache/`, `$PWD/cache`), in its one form."""
+    parts = [part for part in word.split("/") if part not in ("", ".")]
+    return "/".join(parts[1:] if parts and parts[0].isupper() else parts)
+
+
 def models_of(package: Path, deed: Deed) -> Iterator[tuple[str, bool]]:
     """Models that a command line names and that are not the package's, and whether that is sure."""
     words = deed.what.split()
@@ -135,6 +164,14 @@ def models_of(package: Path, deed: Deed) -> Iterator[tuple[str, bool]]:
             yield f"it serves a model outside the package, {model}", True
         else:
             yield f"it serves {model}, which is not in the package", False
+
+
+def weights_beside(package: Path) -> Iterator[str]:
+    """Files of weights that lie outside `model/`."""
+    for file in sorted(package.rglob("*"))[:MOST_FILES]:
+        name = file.relative_to(package).as_posix()
+        if TENSORS.search(name) and not name.startswith(f"{MODEL}/") and regular(file):
+            yield name
 
 
 def inside(path: str) -> bool:

@@ -6,6 +6,7 @@ Submitting the base itself is allowed. Not covered: see `prill.checkpoint.lineag
 """
 
 import os
+from pathlib import Path
 
 from prill.checkpoint.lineage import Measured, compare, references
 from prill.checkpoint.rule import Verdict, decide
@@ -14,6 +15,7 @@ from prill.errors import InfraError
 from prill.folder import file_digest
 from prill.record import Citation, Finding
 from prill.sockets import Evidence
+from prill.submitted import weights
 
 SAYS = {
     "copy of base": "kept",
@@ -52,18 +54,26 @@ class Lineage:
         )
         there = {each.name for each in against.known if each.kind == "instruct"}
         absent = [sibling.name for sibling in evidence.run.spec.model.siblings if sibling.name not in there]
-        measured = compare(evidence.folder / "submission", against, absent=absent, whole=True)
+        root = evidence.folder / "submission"
+        folder = weights(root, evidence.run.spec.submission)
+        measured = compare(folder, against, absent=absent, whole=True)
         sealed = {file.path: file.sha256 for file in submission.files}
         for file, digest in measured.digests.items():
-            if sealed.get(file) != digest:
-                raise InfraError(f"submission/{file} is not the file that was sealed; restore the run folder")
+            path = (folder / file).relative_to(root).as_posix()
+            if sealed.get(path) != digest:
+                raise InfraError(f"submission/{path} is not the file that was sealed; restore the run folder")
         return [finding(evidence, measured, decide(measured))]
 
 
 def finding(evidence: Evidence, measured: Measured, verdict: Verdict) -> Finding:
     """The verdict with its figures and the files that it is about."""
     submission = evidence.run.submission
-    shards = [file for file in (submission.files if submission else ()) if file.path.endswith(".safetensors")]
+    there = weights(Path(), evidence.run.spec.submission)
+    shards = [
+        file
+        for file in (submission.files if submission else ())
+        if file.path.endswith(".safetensors") and Path(file.path).is_relative_to(there)
+    ]
     return Finding(
         rule="lineage",
         verdict=SAYS[verdict.word],  # type: ignore[arg-type]

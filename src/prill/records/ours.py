@@ -13,16 +13,19 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from prill import bill
 from prill.audit.assembly import tool
 from prill.audit.making import encoded
 from prill.audit.pointers import join, read_json, resolve
 from prill.errors import DefinitionError, oneof
 from prill.folder import RunFolder
+from prill.record import Outcome
 from prill.records.making import Making, identity
 from prill.reported import Earlier, ResultRecord, Source
 from prill.spec import Budget, RunSpec, Suite
 from prill.standings import Board, Standing
 
+APART = "the model and what else was bought are told apart, in the run's `bought`"
 METHOD = {
     "kind": "numeric",
     "provenance": "computed by prill from its own runs",
@@ -152,6 +155,8 @@ def whole_row(making: Making, row: Standing) -> None:
             else "not computed"
         )
         making.none("monetary_cost", why)
+    elif row.overview and row.overview.bought:
+        making.none("monetary_cost", APART)
     else:
         making.point("monetary_cost", "standing", *place, "overview", "usd", "mean")
 
@@ -261,7 +266,7 @@ def of_run(folder: RunFolder, benchmark: str | None, made: str) -> tuple[ResultR
         making.json(
             "measurement", "measurement.json", files[-1].read_bytes(), f"{files[-1].name} of the run {folder.id}"
         )
-    measured(making, files)
+    measured(making, files, folder.outcome())
     of_spec(making, spec, names.index(name))
     for other, why in NOTHING.items():
         making.none(other, why)
@@ -271,8 +276,8 @@ def of_run(folder: RunFolder, benchmark: str | None, made: str) -> tuple[ResultR
     return making.record(identity({"run": spec.id, "benchmark": name, "program": "prill"}), made), making.files
 
 
-def measured(making: Making, files: list[Path]) -> None:
-    """What the measurement says."""
+def measured(making: Making, files: list[Path], outcome: Outcome | None) -> None:
+    """What the measurement says, and what the run cost."""
     names = ("value", "dispersion", "dispersion_kind", "dispersion_n")
     if not files:
         for name in names:
@@ -288,10 +293,12 @@ def measured(making: Making, files: list[Path]) -> None:
         making.point("dispersion_n", "measurement", "n")
     for name in ("interval_low", "interval_high"):
         making.none(name, "intervals are computed for standings")
-    if "outcome" in making.sources:
-        making.point("monetary_cost", "outcome", "usd", otherwise="the run does not say what it cost")
-    else:
+    if outcome is None:
         making.none("monetary_cost", "the agent is not done")
+    elif bill.by_kind(outcome):
+        making.none("monetary_cost", APART)
+    else:
+        making.point("monetary_cost", "outcome", "usd", otherwise="the run does not say what it cost")
 
 
 def of_spec(making: Making, spec: RunSpec, at: int) -> None:

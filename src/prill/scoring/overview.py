@@ -4,9 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 
+from prill.bill import THINGS, paid
+from prill.outside import Purchase
 from prill.record import Run
 from prill.standings import Overview, Spent
 
+OTHERS: tuple[Purchase, ...] = ("gpu", "storage", "teacher")
 CLOCK = re.compile(r"(\d+):([0-5]\d):([0-5]\d)")
 
 
@@ -16,12 +19,20 @@ def overview(runs: Iterable[Run]) -> Overview:
     outcomes = [run.outcome for run in runs]
     hours = {run.spec.budget.hours for run in runs}
     purse = {run.spec.budget.usd for run in runs}
+    beside = {kind for run in runs for kind in run.spec.budget.beside}
     limit = next(iter(hours)) * 3600 if len(hours) == 1 else None
+
+    def share_of(kind: Purchase) -> float | None:
+        return None if kind in beside else next(iter(purse), None)
+
+    others = {kind: [paid(outcome, kind) for outcome in outcomes] for kind in OTHERS}
+    for_sale = {kind: usd for kind, usd in others.items() if any(each is not None for each in usd)}
     return Overview(
         seconds=spent([outcome.wall_seconds if outcome else None for outcome in outcomes], limit),
         tokens_in=spent([outcome.tokens_in if outcome else None for outcome in outcomes]),
         tokens_out=spent([outcome.tokens_out if outcome else None for outcome in outcomes]),
-        usd=spent([outcome.usd if outcome else None for outcome in outcomes], next(iter(purse), None)),
+        usd=spent([outcome.usd if outcome else None for outcome in outcomes], share_of("model")),
+        bought={kind: spent(usd, share_of(kind)) for kind, usd in for_sale.items()},
     )
 
 
@@ -45,10 +56,17 @@ def clock_of(seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
+def cost_words(found: Overview) -> str:
+    """What the agent's own model cost, and what else was bought."""
+    others = [f"{THINGS[kind]} {words(each, '$')}" for kind, each in found.bought.items()]
+    return "; ".join([words(found.usd, "$"), *others])
+
+
 def words(spent: Spent, unit: str = "") -> str:
     """A mean with how many runs it rests on, or that it is unknown."""
     if spent.mean is None:
         return "unknown"
     value = clock_of(spent.mean) if unit == "clock" else f"{unit}{spent.mean:,.2f}" if unit else f"{spent.mean:,.0f}"
+    value = "under $0.01" if unit == "$" and 0 < spent.mean < 0.01 else value
     share = f" ({100 * spent.share:.1f} %)" if spent.share is not None else ""
     return f"{value}{share}" + (f", unknown for {spent.unknown} of {spent.known + spent.unknown}" * bool(spent.unknown))

@@ -1,16 +1,18 @@
-"""The doors out of an agent's box: the gateway to a model, the proxy to other hosts, the front of the hub, self-checks.
+"""The doors out of an agent's box: the gateway to a model and to a teacher, the proxy to other hosts, the front of the
+hub, self-checks.
 
 Each listens on a UNIX socket in a folder that is mounted into the network-less box, where a relay gives it a port of
 the box's own loopback. The box cannot write the folder, nor the ledger and logs that the doors keep.
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,15 +29,21 @@ from prill.gateway.hub import HubFront
 from prill.gateway.hubpaths import denied_of
 from prill.gateway.keys import keys
 from prill.gateway.ledger import Ledger, text
-from prill.gateway.running import Gateway
+from prill.gateway.running import Gateway, Opening
 from prill.items import cache
-from prill.sockets import DOOR, EGRESS, HUB, Box, Command
+from prill.outside import Provider, Purchase
+from prill.sockets import DOOR, EGRESS, HUB, TEACHER, Box, Command
 from prill.solving.checks import Checks
 from prill.solving.place import CHECK, DOORS, GIVEN
 from prill.spec import RunSpec
 
 START_SECONDS = 30.0
-SOCKETS = {"model": (DOOR, "model.sock"), "egress": (EGRESS, "egress.sock"), "hub": (HUB, "hub.sock")}
+SOCKETS = {
+    "model": (DOOR, "model.sock"),
+    "egress": (EGRESS, "egress.sock"),
+    "hub": (HUB, "hub.sock"),
+    "teacher": (TEACHER, "teacher.sock"),
+}
 
 
 @dataclass
@@ -48,10 +56,19 @@ class Doors:
     step: Callable[[], int | None]
     names: list[str] = field(default_factory=list)
     """Which of `SOCKETS` are there."""
+    teacher_key: str = field(default="", repr=False)
+    """The box's own key for the teacher's door; empty where there is none."""
 
     def ports(self, box: Box) -> dict[str, int]:
         """The port of each door in the box: fixed, or, where the loopback is everybody's, one that is free."""
         return {name: urlsplit(SOCKETS[name][0]).port or 0 if box.isolated else free_port() for name in self.names}
+
+    def told(self, teacher: Provider | None, ports: Mapping[str, int]) -> dict[str, str]:
+        """What a box finds in its environment about its teacher; nothing where it has none."""
+        if teacher is None:
+            return {}
+        url = f"http://127.0.0.1:{ports['teacher']}{teacher.base}"
+        return {"PRILL_TEACHER_URL": url, "PRILL_TEACHER_KEY": self.teacher_key}
 
     def relay(self, box: Box, ports: dict[str, int], env: dict[str, str], scratch: Path) -> None:
         """Start the relay in the box and wait until it listens."""
@@ -93,29 +110,7 @@ def opened(
     with ExitStack() as last:
         folder = Path(tempfile.mkdtemp(prefix="prill-"))  # short: a socket's path has a hundred letters at most
         last.callback(shutil.rmtree, folder, ignore_errors=True)
-        limit = None if spec.budget.usd is None else Decimal(str(spec.budget.usd))
-        if spec.provider is None:
-            doors = Doors(folder, last.enter_context(Ledger(run.ledger, limit, beside=spec.budget.beside)), step)
-        else:
-            provider = spec.provider
-            upstream = (
-                last.enter_context(rehearsed(run, catalog.asset(provider.scenario))) if provider.scenario else None
-            )
-            gateway = Gateway(
-                provider=provider,
-                prices=spec.prices,
-                limit_usd=limit,
-                beside=spec.budget.beside,
-                token=token,
-                ledger=run.ledger,
-                socket=folder / SOCKETS["model"][1],
-                secrets=keys(provider),
-                upstream=upstream,
-                step=step,
-                # A provider's own search leaves by the provider's network, past the policy for hosts.
-                tools=None if spec.hosts and spec.hosts.otherwise == "allow" else (),
-            )
-            doors = Doors(folder, last.enter_context(gateway).ledger, step, ["model"])
+        doors = sold(run, spec, catalog, folder, token, step, last)
         if spec.hosts is not None:
             last.enter_context(
                 Egress(policy=spec.hosts, log=run.egress, socket=folder / SOCKETS["egress"][1], step=step)
@@ -140,12 +135,47 @@ def opened(
         yield doors
 
 
+def sold(
+    run: RunFolder, spec: RunSpec, catalog: Catalog, folder: Path, token: str, step: Callable[[], int | None],
+    last: ExitStack,
+) -> Doors:  # fmt: skip
+    """The ledger, and the gateway's doors to the agent's own model and to its teacher, as far as the spec has them."""
+    limit = None if spec.budget.usd is None else Decimal(str(spec.budget.usd))
+    teacher_key = f"prill_{secrets.token_hex(24)}"
+    # A provider's own search leaves by the provider's network, past the policy for hosts.
+    tools = None if spec.hosts and spec.hosts.otherwise == "allow" else ()
+
+    def opening(kind: Purchase, provider: Provider, key: str, truth: Path) -> Opening:
+        played = rehearsed(run, catalog.asset(provider.scenario), truth) if provider.scenario else None
+        return Opening(
+            provider=provider,
+            prices=spec.prices,
+            token=key,
+            socket=folder / SOCKETS[kind][1],
+            secrets=keys(provider),
+            upstream=last.enter_context(played) if played else None,
+            tools=tools,
+            models=spec.teacher_models if kind == "teacher" else None,
+            kind=kind,
+        )
+
+    openings = [opening("model", spec.provider, token, run.provider)] if spec.provider else []
+    openings += [opening("teacher", spec.teacher, teacher_key, run.teacher)] if spec.teacher else []
+    if not openings:
+        return Doors(folder, last.enter_context(Ledger(run.ledger, limit, beside=spec.budget.beside)), step)
+    gateway = Gateway(*openings, limit_usd=limit, ledger=run.ledger, step=step, beside=spec.budget.beside)
+    names: list[str] = [each.kind for each in openings]
+    return Doors(folder, last.enter_context(gateway).ledger, step, names, teacher_key)
+
+
 @contextmanager
-def rehearsed(run: RunFolder, scenario: Path) -> Iterator[str]:
-    """A scripted provider that plays a scenario on this machine: its root while the context lasts."""
-    said = run.solving / "provider.txt"
+def rehearsed(run: RunFolder, scenario: Path, truth: Path | None = None) -> Iterator[str]:
+    """A scripted provider that plays a scenario on this machine: its root while the context lasts. What it says that it
+    charged goes to the run's `provider.jsonl`, or to another file."""
+    truth = truth or run.provider
+    said = run.solving / f"{truth.stem}.txt"
     argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--attached"]
-    argv += ["--truth", str(run.provider)]
+    argv += ["--truth", str(truth)]
     with said.open("wb") as out:
         program = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out)  # it dies with us
     try:

@@ -14,8 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -26,13 +25,14 @@ from prill import plugins
 from prill.catalog import Catalog
 from prill.errors import PrillError
 from prill.folder import RunFolder, write_whole
-from prill.gateway.ledger import Rent
+from prill.gateway.rent import Rent
 from prill.prompt import hours_in_words, render
 from prill.redact import Stream
 from prill.sockets import Agent, Box, Command, Ended, Keep, Running
 from prill.solving import place, preflight
 from prill.solving.clock import Clock
 from prill.solving.doors import Doors, opened
+from prill.solving.rented import rented
 from prill.solving.watch import Sampler
 from prill.spec import RunSpec
 
@@ -57,7 +57,7 @@ class Hours:
     doors: Doors
     stop: threading.Event
     isolated: bool
-    rent: Rent | None = None
+    rents: list[Rent] = field(default_factory=list)
     broke: bool = False
     beat: float = 0.0
     due: float = 0.0
@@ -92,9 +92,11 @@ class Hours:
         if jump := self.clock.jumped():
             self.run.append("clock_jumped", "solve", seconds=jump)
         self.clock.write(self.doors.money())
-        if self.rent and time.monotonic() >= self.due:
+        if self.rents and time.monotonic() >= self.due:
             self.due = time.monotonic() + RENT_SECONDS
-            self.broke = not self.rent.tick(self.doors.step())
+            step = self.doors.step()
+            paid = [rent.tick(step) for rent in self.rents]
+            self.broke = not all(paid)
 
     def pause(self, seconds: float) -> None:
         """Wait, and go on saying how things stand."""
@@ -114,23 +116,25 @@ def keep(run: RunFolder, catalog: Catalog, stop: threading.Event) -> None:
         write_whole(run.prompt_file, prompt.encode())
         preflight.disk(run.path, spec.budget.disk_gb)
     preflight.graphics(spec)
-    if spec.provider:
-        preflight.answers(spec.provider)
+    known = preflight.keyed(spec)
     session = again(run, spec, agent, "Go on.") if resumed else None
     command = session or agent.command(spec.entrant, prompt)
     run.given.mkdir(exist_ok=True)
     token = f"prill_{secrets.token_hex(24)}"
-    with opened(run, spec, catalog, token, Counted(run.stdout, agent)) as doors:
+    with (
+        opened(run, spec, catalog, token, Counted(run.stdout, agent)) as doors,
+        rented(run, spec, doors.ledger) as rents,
+    ):
         need = place.prepare(run, spec, catalog, agent, command, doors.folder)
         with plugins.get("sandboxes", spec.sandbox).open(need) as box:
             ports = doors.ports(box)
-            env = place.environment(spec, agent, box.path, ports, os.environ)
+            env = place.environment(spec, agent, box.path, ports, os.environ) | doors.told(spec.teacher, ports)
             doors.relay(box, ports, env, run.solving)
             put = partial(place.placed, box=box, env=env, token=token, ports=ports, scratch=run.solving)
             if agent.package is not None:
                 preflight.starts(box, put(command), run.solving)
             clock = Clock(spec.budget.hours * 3600, run.solving / "clock.json", run.given / "clock.json")
-            hours = Hours(run, spec, agent, clock, doors, stop, box.isolated, rent(spec, doors))
+            hours = Hours(run, spec, agent, clock, doors, stop, box.isolated, rents)
             hours.say()
             run.append(
                 "resumed" if resumed else "began",
@@ -140,16 +144,8 @@ def keep(run: RunFolder, catalog: Catalog, stop: threading.Event) -> None:
                 isolated=box.isolated,
                 sandbox=spec.sandbox,
             )
-            known = {"PRILL_TOKEN": token}
-            if spec.provider and (key := preflight.secret(spec.provider)):
-                known[spec.provider.key or spec.provider.key_file or "KEY"] = key
+            known |= {"PRILL_TOKEN": token} | ({"PRILL_TEACHER_KEY": doors.teacher_key} if spec.teacher else {})
             work(hours, box, put, command, known, resumed)
-
-
-def rent(spec: RunSpec, doors: Doors) -> Rent | None:
-    """What the machine costs while the agent works, if the suite says that it costs anything."""
-    price = spec.budget.gpu_usd_per_hour
-    return None if price is None else Rent(doors.ledger, "gpu", Decimal(price), what=spec.budget.gpu_kind)
 
 
 def work(hours: Hours, box: Box, put: partial[Command], command: Command, known: dict[str, str], resumed: bool) -> None:
@@ -181,8 +177,8 @@ def work(hours: Hours, box: Box, put: partial[Command], command: Command, known:
         run.append("asked_on", "solve", exit_code=ended.exit_code, wall_seconds=ended.wall_seconds)
         hours.pause(pause)
         command, pause = following, pause * 2 if nothing else (most.pause_seconds if most else 0.0)
-    if hours.rent:
-        hours.rent.end()
+    for rent in hours.rents:
+        rent.end()
     run.append(
         "ended", "solve", isolated=hours.isolated, why=why, programs=programs, used_seconds=hours.clock.used,
         **msgspec.to_builtins(ended),

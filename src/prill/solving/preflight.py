@@ -63,6 +63,16 @@ def secret(provider: Provider) -> str | None:
     return key
 
 
+def keyed(spec: RunSpec) -> dict[str, str]:
+    """The keys of all whose models the run may call, by their variables; each of them can be reached."""
+    found = {}
+    for provider in filter(None, (spec.provider, spec.teacher)):
+        answers(provider)
+        if key := secret(provider):
+            found[provider.key or provider.key_file or "KEY"] = key
+    return found
+
+
 def answers(provider: Provider) -> None:
     """The provider can be reached and does not refuse the key, by a request that costs nothing."""
     key = secret(provider)

@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from prill.classify import Ending, Facts, classify
 from prill.folder import RunFolder
-from prill.gateway.ledger import Entry, entries
+from prill.gateway.ledger import Entry, entries, text
 from prill.gateway.prices import amounts
-from prill.record import Event, Outcome, Step
+from prill.outside import Purchase
+from prill.record import Bought, Event, Outcome, Step
 from prill.sockets import Ended
 from prill.spec import RunSpec
 from prill.trajectory.reading import Parsed
@@ -40,7 +41,8 @@ def outcome(
     programs, used = int(detail.pop("programs", 1)), float(detail.pop("used_seconds", detail["wall_seconds"]))
     ended = msgspec.convert(detail, Ended)
     limit = spec.budget.hours * 3600
-    rows = [row for row in entries(run.ledger)[0] if row.kind == "model"]
+    ledger = entries(run.ledger)[0]
+    rows = [row for row in ledger if row.kind == "model"]
     money = spent(rows)
     facts = Facts(
         exit_code=None if ended.timed_out else ended.exit_code,
@@ -73,6 +75,7 @@ def outcome(
         tokens_out=money["tokens_out"],
         usd=money["usd"],
         spend_why=money["why"],
+        bought=bought(ledger, spec),
         evidence={"program_exit_code": ended.exit_code, "stopped_by": why, **evidence, **cost(run, spec, told)},
         programs=programs,
         resumed=resumed,
@@ -87,7 +90,7 @@ def by_us(run: RunFolder, spec: RunSpec, why: str, ended: Ended, refused: bool) 
     if why == "disk":
         return filled(run, spec)
     if why == "money":
-        return Ending("wallet_empty", "the wallet was empty, and the machine is paid from it")
+        return Ending("wallet_empty", "the wallet was empty, and what is paid by the hour is paid from it")
     if ended.timed_out:
         ignored = " and ignored TERM until it was killed" if "KILL" in ended.signals else ""
         return Ending("time_limit", f"outlived its {spec.budget.hours * 3600:g} seconds{ignored}")
@@ -143,6 +146,24 @@ def spent(rows: list[Entry]) -> dict[str, Any]:
         "usd": float(sum(Decimal(row.usd) for row in charges)),
         "why": f"{guessed} of {len(charges)} calls told no usage and were charged their whole hold" if guessed else "",
     }
+
+
+def bought(ledger: list[Entry], spec: RunSpec) -> dict[Purchase, Bought]:
+    """What was paid for each kind of thing that a run may buy, or why it could not."""
+    budget, found = spec.budget, dict[Purchase, Bought]()
+    not_for_sale: dict[Purchase, str] = {
+        "model": "" if spec.provider else "the entrant calls no model",
+        "teacher": "" if spec.teacher else "the suite offers no teacher",
+        "gpu": "" if budget.gpu_usd_per_hour else "not charged, for the suite has no price for it",
+        "storage": "" if budget.storage_usd_per_gb_hour else "not charged, for the suite has no price for it",
+    }
+    for kind, why in not_for_sale.items():
+        paid = [row for row in ledger if row.kind == kind and row.action == "charge"]
+        guessed = sum(row.flagged for row in paid)
+        words = f"{len(paid)} charges in the ledger" + (f", {guessed} of them not as billed" if guessed else "")
+        usd = None if why else text(sum((Decimal(row.usd) for row in paid), Decimal(0)))
+        found[kind] = Bought(usd=usd, why=why or words, beside=kind in budget.beside)
+    return found
 
 
 def cost(run: RunFolder, spec: RunSpec, told: Parsed | None) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from prill import contract, plugins
+from prill import contract
 from prill.catalog import Catalog
 from prill.errors import InfraError
 from prill.folder import RunFolder, list_files, tree_digest
 from prill.gateway.ledger import Ledger, entries
+from prill.hosting import Subject, control, to_serve
 from prill.record import Contract, Measurement
-from prill.sitting import Subject, Test, model_files, open_box, put, settled, test_of, with_logs
+from prill.sitting import Test, put, settled, test_of, with_logs
 from prill.sockets import NotServed
 from prill.spec import Benchmark
 
@@ -42,7 +43,8 @@ def do(run: RunFolder, catalog: Catalog, again: bool = False) -> None:
     if tree_digest(list_files(run.submission_files)) != submission.digest:
         raise InfraError(f"{run.submission_files}: not the bytes that were sealed ({submission.digest}); restore them")
     scratch = run.scratch("measuring", keep=True)
-    subject = Subject(run.submission_files, submission.digest, spec.model, spec.engine, spec.sandbox, scratch)
+    folder = to_serve(spec.engine, run.submission_files, spec.submission)
+    subject = Subject(folder, submission.digest, spec.model, spec.engine, spec.sandbox, scratch)
     base = replace(subject, folder=catalog.asset(str(spec.model.path)), digest=None)
     put_what_can_be(run, subject, base, [test_of(catalog, benchmark, subject) for benchmark in todo])
     shutil.rmtree(scratch, ignore_errors=True)
@@ -65,24 +67,10 @@ def put_what_can_be(run: RunFolder, subject: Subject, base: Subject, tests: Sequ
     try:
         put(subject, list(waiting.values()), keep)
     except NotServed as error:
-        control(base, tests[0].benchmark, str(error))
+        control(subject, base.folder, tests[0].benchmark, str(error))
         why = f"the engine cannot serve it, though it serves the base: {error}"
         for test in list(waiting.values()):
             keep(unmeasured(test.benchmark, subject.digest, why, test.contract), ())
-
-
-def control(base: Subject, benchmark: Benchmark, why: str) -> None:
-    """Serve the base model in the same way. If that fails too, nothing follows about the submission."""
-    engine = plugins.get("engines", base.engine)
-    served = contract.resolve(model_files(base.folder), benchmark, base.engine)
-    with open_box(base) as box:
-        try:
-            with engine.serve("/model", base.model, box, base.scratch, served):
-                return
-        except NotServed as error:
-            raise InfraError(
-                f"engine {base.engine} serves neither the submission ({why}) nor the base model ({error})"
-            ) from None
 
 
 def unmeasured(benchmark: Benchmark, digest: str | None, why: str, decoded: Contract | None = None) -> Measurement:

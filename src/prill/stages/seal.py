@@ -17,6 +17,8 @@ from prill.folder import RunFolder, list_files, tree_digest
 from prill.gates import standing
 from prill.record import Fault, Submission
 from prill.spec import RunSpec
+from prill.submitted import faults as lacking
+from prill.submitted import weights
 
 NAME = "final_model"
 
@@ -38,8 +40,9 @@ def do(run: RunFolder, catalog: Catalog) -> None:
         record = absent(why, tuple(faults), left)
     else:
         files = list_files(beside)
-        report = audit(beside, spec.model, Context(base_config=config_of(catalog, spec)))
-        faults += report.faults
+        there = weights(beside, spec.submission)
+        report = audit(there, spec.model, Context(base_config=config_of(catalog, spec)))
+        faults += [*lacking(beside, spec.submission), *report.faults]
         fatal = [fault for fault in faults if fault.severity == "fatal"]
         record = Submission(
             state="broken" if fatal else "sealed",
