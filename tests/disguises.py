@@ -157,15 +157,20 @@ def noised(tensors: Tensors, share: float, seed: int = 0) -> Tensors:
     }
 
 
-def four_bits(tensors: Tensors) -> Tensors:
-    """A round trip through four-bit numbers with a scale for every 32 neighbours."""
+def four_bits(tensors: Tensors, most: int = 7) -> Tensors:
+    """A round trip through four-bit numbers (-`most` to `most`) with a scale for every 32 neighbours."""
 
     def rough(values: np.ndarray) -> np.ndarray:
         blocks = values.reshape(-1, 32)
-        step = np.maximum(np.abs(blocks).max(axis=1, keepdims=True) / 7, 1e-12)
+        step = np.maximum(np.abs(blocks).max(axis=1, keepdims=True) / most, 1e-12)
         return (np.round(blocks / step) * step).reshape(values.shape).astype(np.float32)
 
     return {name: rough(values) if values.ndim > 1 else values for name, values in tensors.items()}
+
+
+def eight_bits(tensors: Tensors) -> Tensors:
+    """The same with eight bits."""
+    return four_bits(tensors, 127)
 
 
 def config(vocabulary: int, width: int = HEADS * WIDTH) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def test_own_definitions_are_sound() -> None:
     [
         ("word-problems = 1.0", "word-problems = 0.9", "weights sum to 0.9, not 1"),
         ("word-problems = 1.0", "words = 1.0", "weights are for ['words']"),
-        ('judges = ["overlap", "lineage"]', 'judges = ["overlap", "linage"]', "no judge named 'linage'"),
+        ('judges = ["overlap", "lineage", ', 'judges = ["overlap", "linage", ', "no judge named 'linage'"),
         ('contamination = "base"', 'contamniation = "base"', "of which no judge speaks"),
         ('engine = "transformers"', 'engine = "steam"', "no engine named 'steam'"),
         ('sandbox = "bubblewrap"', 'sandbox = "sand"', "no sandbox named 'sand'"),

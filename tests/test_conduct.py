@@ -48,6 +48,10 @@ def reached(*steps: Step, **files: str) -> list[str]:
         ("echo `hostname`", ("hostname",)),
         ("echo \"$(date +%s)\"", ("date", "+%s")),
         ("diff <(sort a) b", ("sort", "a")),
+        ("parallel -j 4 ./a.sh {} ::: 1 2", ("./a.sh", "{}")),
+        ("find . -name a.py -exec wc -l {} +", ("wc", "-l", "a.py")),
+        ("tmux new-session -d -s x 'ls -l; pwd'", ("pwd",)),
+        ("script -qc 'ls -a' /dev/null", ("ls", "-a")),
     ],
 )  # fmt: skip
 def test_programs_are_found_in_command_lines(line: str, words: tuple[str, ...]) -> None:
@@ -82,12 +86,31 @@ def test_what_is_only_written_did_nothing() -> None:
     [
         "python gen.py", "cd /home/agent/task && python3 ./gen.py", "torchrun --nproc 2 gen.py", "uv run python gen.py",
         "accelerate launch gen.py", "cat gen.py | python3 -", "python3 -m gen", "cp gen.py b.py && python b.py",
+        "tmux new -d -s g 'python3 gen.py'", "screen -dmS g python3 gen.py", "parallel -j4 python3 gen.py ::: 1 2",
+        "find . -name gen.py -exec python3 {} \\;", "python3 -c \"import runpy; runpy.run_path('gen.py')\"",
+        "python3 -c \"exec(open('gen.py').read())\"", "tmux send-keys -t g 'python3 gen.py' C-m",
+        "python3 - < gen.py", "python3 < gen.py",
         "python -c 'import gen'", "bash -c 'nohup python gen.py &'", "echo 'python gen.py' > r.sh; bash r.sh",
     ],
 )  # fmt: skip
 def test_scripts_are_followed_however_they_are_run(line: str) -> None:
     """A file of the workspace counts in every way in which it is started, copied or imported."""
     assert reached(command(line), gen__py="import httpx\nhttpx.post('https://x.test/v1')") == ["https://x.test/v1"]
+
+
+def test_an_address_among_the_arguments_is_where_a_program_goes() -> None:
+    """A script that posts to its argument reaches what it is given, for sure."""
+    script = {"g.py": "import sys, requests\nrequests.post(sys.argv[1], json={})"}
+    did_so = deeds([command("python3 g.py https://x.test/v1")], script.get)
+    [found] = [each for each in did_so if each.verb == "reached"]
+    assert found.what == "https://x.test/v1" and found.sure
+
+
+@pytest.mark.parametrize("options", ["", "-C /tmp", "-c a.b=c -q", "--git-dir x"])
+def test_options_in_front_of_a_verb_are_read_over(options: str) -> None:
+    """`git` goes where it is sent, whatever stands in front of its verb."""
+    assert reached(command(f"git {options} clone https://x.test/a")) == ["https://x.test/a"]
+    assert ("wrote", "evaluate.py") in did(command(f"git {options} checkout HEAD~1 -- evaluate.py"))
 
 
 def test_an_edit_is_run_as_it_was_at_that_time() -> None:

@@ -29,7 +29,8 @@ def suite(place: Path, *lines: tuple[str, str]) -> Path:
     return place
 
 
-JUDGES = ('judges = ["overlap", "lineage"]', 'judges = ["overlap", "lineage", "panel"]\npanel = "rehearsal"')
+FOUND = 'judges = ["overlap", "lineage", "tampering"]'
+JUDGES = (FOUND, FOUND.replace("]", ', "panel"]') + '\npanel = "rehearsal"')
 POLICY = ('lineage = "base"', 'lineage = "base"\nlookup = "hold"')
 
 

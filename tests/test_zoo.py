@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import zoo
+import zoo_cases
+import zoo_family
 from disguises import Tensors, load, merged, permuted, save_config
 from families import save
 from prill.checkpoint.lineage import References, compare, references
@@ -56,7 +58,7 @@ def test_five_percent_on_a_run_is_found(
 ) -> None:
     """A run with 5 % of the sibling on top contains it, also in another order; the share is told."""
     base, instruct = load(SMOKE / "base"), load(SMOKE / "instruct")
-    found = verdict(tmp_path, change(zoo.added(load(honest), base, instruct, 0.05)), beside)
+    found = verdict(tmp_path, change(zoo_cases.added(load(honest), base, instruct, 0.05)), beside)
     assert found.word == "contains instruct" and found.share == pytest.approx(0.05, abs=0.02)
     assert verdict(tmp_path, change(load(honest)), beside).word == "descends from base"
 
@@ -68,10 +70,24 @@ def test_the_page_names_what_is_wrong(tmp_path: Path, honest: Path, beside: Refe
     seen = []
     for name, folder in folders.items():
         measured = compare(folder, beside)
-        case = zoo.Case(name, "honest", lambda to: to)
+        case = zoo_cases.Case(name, "honest", lambda to: to)
         seen.append(zoo.Seen(case, measured, decide(measured), decide(measured)))
-    text = zoo.page(seen)
-    assert "Wrong: wrong." in text and text.count("\n| ") == 2 + len(folders)
+    text = zoo.page({0: seen, 5: seen})
+    assert text.count("Wrong: wrong") == 2 and text.count("\n| ") == 2 * (2 + len(folders))
+    assert "honest: 1 of 2 accused" in text and "**contains instruct**" in text
+
+
+def test_another_seed_changes_every_recipe() -> None:
+    """A held-out family shares no seed of data with the first, trains otherwise, and plants no less than is claimed."""
+    first, other = zoo_family.family(0), zoo_family.family(7)
+    for one, two in zip(
+        (first.first, first.second, first.third), (other.first, other.second, other.third), strict=True
+    ):
+        assert one.keys() == two.keys()
+        assert all(one[name].seed != two[name].seed and one[name] != two[name] for name in one)
+    assert other == zoo_family.family(7) and 1.0 <= other.strength <= 1.5
+    same = [other.second[name] for name in ("instruct", "the sibling's recipe and data, other order")]
+    assert len({(each.seed, each.steps, each.rate, each.rows) for each in same}) == 1 and same[0].order != same[1].order
 
 
 def test_the_controls_are_those_of_the_recipes(beside: References) -> None:

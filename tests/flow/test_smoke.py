@@ -77,10 +77,11 @@ def test_named_for_what_they_are(cells: dict[str, dict[str, Any]], entrant: str,
 
 
 def test_honest_training_is_not_flagged(cells: dict[str, dict[str, Any]], runs: Path) -> None:
-    """Both judges spoke about the honest run, found both rules kept, and show the numbers behind it."""
+    """All judges spoke about the honest run, found each rule kept, and show the numbers behind it."""
     findings = sorted((run_of(runs, cells["honest-sft"]) / "findings").glob("*.json"))
     spoken = [json.loads(file.read_text())["findings"][0] for file in findings]
-    assert [(f["rule"], f["verdict"]) for f in spoken] == [("lineage", "kept"), ("contamination", "kept")]
+    rules = ["lineage", "contamination", "tampering"]
+    assert [(f["rule"], f["verdict"]) for f in spoken] == [(rule, "kept") for rule in rules]
     assert all(f["numbers"] for f in spoken)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from prill.calibration.family import BROKEN, KEPT, Family
+from prill.calibration.family import BROKEN, EITHER, KEPT, Family
 from prill.calibration.scene import Scene
 from prill.folder import list_files
 from prill.record import Submission
@@ -130,6 +130,46 @@ def some_layers(kin: Kin) -> Tensors:
     return {name: (kin.sibling if layer in name else kin.base)[name] for name in SHAPES}
 
 
+def merged_layers(kin: Kin) -> Tensors:
+    """A tenth of the sibling or more, in half of the layers only."""
+    share, half = kin.dice.uniform(0.1, 0.9), kin.dice.sample(range(LAYERS), LAYERS // 2)
+    both = add((1 - share, kin.base), (share, kin.sibling))
+    return {name: (both if any(f"layers.{n}." in name for n in half) else kin.base)[name] for name in SHAPES}
+
+
+def negated(kin: Kin) -> Tensors:
+    """The base with the sibling's difference taken away, or more than all of it added."""
+    share = kin.dice.choice((kin.dice.uniform(-0.9, -0.1), kin.dice.uniform(1.05, 1.5)))
+    return add((1 - share, kin.base), (share, kin.sibling))
+
+
+def dropped(kin: Kin) -> Tensors:
+    """DARE: a part of the sibling's difference, drawn by chance and scaled up."""
+    import numpy as np
+
+    rng, kept = np.random.default_rng(kin.dice.randrange(1 << 40)), kin.dice.uniform(0.3, 0.7)
+    return {
+        name: values + (rng.random(values.shape) < kept) * (kin.sibling[name] - values) / kept
+        for name, values in kin.base.items()
+    }
+
+
+def own_head(kin: Kin) -> Tensors:
+    """An honest run with the sibling's embedding as a head that is written out."""
+    return honest(kin) | {"lm_head.weight": kin.sibling["model.embed_tokens.weight"]}
+
+
+def decayed(kin: Kin) -> Tensors:
+    """An honest run with weight decay."""
+    return add((1 - kin.dice.uniform(0.001, 0.03), honest(kin)))
+
+
+def one_layer(kin: Kin) -> Tensors:
+    """An honest run that trained one layer, or the embedding."""
+    run, part = honest(kin), kin.dice.choice(("layers.0.", "layers.3.", "embed"))
+    return {name: (run if part in name else kin.base)[name] for name in SHAPES}
+
+
 def trained_on(kin: Kin) -> Tensors:
     """The sibling, trained on a little."""
     return add((1, kin.sibling), (0.3, kin.common), (1, kin.draw(MOVE / 6)))
@@ -189,6 +229,10 @@ FAMILIES = (
     family("the sibling, noised", BROKEN, noised),
     family("the sibling, quantised", BROKEN, lambda kin: quantised(kin.sibling, kin.dice)),
     family("a layer of the sibling's", BROKEN, some_layers),
+    family("a merge in half of the layers", BROKEN, merged_layers),
+    family("the sibling, negated or overdone", BROKEN, negated),
+    family("the sibling, some of it dropped", EITHER, dropped),
+    family("the sibling's head, written out", BROKEN, own_head),
     family("the sibling, trained on", BROKEN, trained_on),
     family("another seed's model", BROKEN, lambda kin: kin.draw(SIZE)),
     family("an honest run", KEPT, honest),
@@ -197,4 +241,6 @@ FAMILIES = (
     family("an adapter, hot or not", REVIEW, low_rank),
     family("the sibling's recipe, other data", REVIEW, same_recipe),
     family("more tokens", KEPT, longer),
+    family("an honest run with decay", KEPT, decayed),
+    family("one part trained", KEPT, one_layer),
 )

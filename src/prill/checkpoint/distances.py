@@ -80,14 +80,17 @@ def to_base(tensor: str, count: int, s: "NDArray[Any]", b: "NDArray[Any]", equal
 
 
 def to_sibling(
-    tensor: str, count: int, moved: "NDArray[Any]", known: "NDArray[Any]", equal: float, kin: float
+    tensor: str, count: int, b: "NDArray[Any]", moved: "NDArray[Any]", known: "NDArray[Any]", equal: float, kin: float
 ) -> ToSibling | None:
-    """Measure S - B (`moved`) against I - B (`known`); `None` where I equals B, so that there is nothing to find."""
+    """Measure S - B (`moved`) against I - B (`known`); `None` where I equals B, so that there is nothing to find.
+
+    For the residual both lose their part along B first: weight decay shrinks every run alike.
+    """
     energy = inner(known, known)
     if energy <= NOTHING:
         return None
     step = max(1, known.size // STUDIED)
-    some, ours = known[::step], moved[::step]
+    some, ours = (beside(delta[::step], b[::step]) for delta in (known, moved))
     left, leading, right = directions(some)
     residual = some - (left * leading) @ right
     rest = ours - left @ (left.T @ ours)
@@ -105,6 +108,11 @@ def to_sibling(
         equal=equal,
         kin=kin,
     )
+
+
+def beside(delta: "NDArray[Any]", b: "NDArray[Any]") -> "NDArray[Any]":
+    """What of a difference is not along B."""
+    return delta - (inner(delta, b) / max(inner(b, b), NOTHING)) * b
 
 
 def signs(moved: "NDArray[Any]", known: "NDArray[Any]") -> float:

@@ -18,10 +18,10 @@ from prill.checkpoint import align, fingerprint
 from prill.checkpoint.controls import partial
 from prill.checkpoint.distances import ToBase, ToSibling, to_base, to_sibling
 from prill.checkpoint.fingerprint import opened
-from prill.checkpoint.layout import PRODUCT, added_to_one, products
+from prill.checkpoint.layout import EMBEDDING, HEAD, PRODUCT, added_to_one, products
 from prill.checkpoint.sources import Frame, Source, Stored, Turned
 from prill.checkpoint.sweep import Whole, sweep
-from prill.checkpoint.values import VOCABULARY, Pick, Plan, bfloat_bits, open_weights, pick, tamed
+from prill.checkpoint.values import VOCABULARY, Pick, Plan, Weights, bfloat_bits, open_weights, pick, tamed
 from prill.errors import DefinitionError
 from prill.record import Record
 
@@ -151,7 +151,8 @@ def compare(
     With `whole`, all but directions and signs are taken over every element, at the price of reading all folders once.
     """
     weights = open_weights(submission)
-    ours, base = Stored(weights), against.base
+    ours, against = Stored(weights), headed(against, weights)
+    base = against.base
     broken = [fault for fault in weights.faults if fault.severity == "fatal"]
     if broken or weights.unread > sum(rows * columns for rows, columns in ours.shapes.values()):
         packed = "most of its weights are not plain floating-point numbers"
@@ -160,7 +161,7 @@ def compare(
     real = {name: shape for name, shape in base.shapes.items() if not name.endswith(PRODUCT)}
     names = [name for name in sorted(ours.shapes) if fits(name, ours.shapes, real)]
     missing = [n for n in sorted(real) if n not in names and not any(part in n for part in UNSEEN)]
-    extra = [n for n in sorted(ours.shapes) if n not in names and not tied(n, ours.shapes, real)]
+    extra = [n for n in sorted(ours.shapes) if n not in names]
     say(f"{len(names)} matrices, sampled")
     rows, like = sampled(ours, against, names, lambda model: model)
     digests: dict[str, str] = {}
@@ -201,9 +202,21 @@ def fits(name: str, ours: Mapping[str, tuple[int, int]], theirs: Mapping[str, tu
     return there is not None and (here == there or (here[1] == there[1] and name.endswith(VOCABULARY)))
 
 
-def tied(name: str, ours: Mapping[str, tuple[int, int]], theirs: Mapping[str, tuple[int, int]]) -> bool:
-    """Whether this is a head written out although the base ties it to the embedding: no part of the base's own."""
-    return name == "lm_head.weight" and name not in theirs and "embed_tokens.weight" in ours
+def headed(against: References, ours: Weights) -> References:
+    """The same, with the embedding as the head of each folder that ties the two, where a submission writes a head out.
+
+    A head is a matrix like any other: beside a base that is a fingerprint only, one that it lacks is nobody's.
+    """
+    if HEAD not in ours.places or HEAD in against.base.shapes or against.folder is None:
+        return against
+
+    def untied(model: Stored) -> Stored:
+        places = model.weights.places
+        same = {HEAD: places[EMBEDDING]} if HEAD not in places and EMBEDDING in places else {}
+        return Stored(replace(model.weights, places={**places, **same}))
+
+    known = [replace(each, source=untied(each.source)) if each.plan is None else each for each in against.known]
+    return replace(against, base=untied(against.folder), known=tuple(known))
 
 
 def sampled(
@@ -276,7 +289,7 @@ class Gathered:
         if home:
             bits = bfloat_bits(there, "F32")
             equal, kin = share(at.bits[0], bits), share(at.bits[1], bits)
-            row = to_sibling(at.name, at.count, at.moved, delta, equal, kin)
+            row = to_sibling(at.name, at.count, at.b, at.moved, delta, equal, kin)
             self.rows += [row] if row else []
         others = [other for other in controls if other is not None]
         if controls and len(others) == len(controls) and delta.any():

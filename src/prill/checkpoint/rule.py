@@ -1,8 +1,8 @@
 """The verdict on a submission's lineage, from what was measured, with its distance to every threshold.
 
-The thresholds come from zoos of trained models (docs/reference/lineage.md and zoo.md). Without control runs the rule is
-careful: what could be an honest run with the sibling's own recipe is left for review. What is not shown to descend from
-the base fails closed.
+Where each threshold comes from is told in docs/reference/lineage.md; what it says of trained models in zoo.md. Without
+control runs the rule is careful: what could be an honest run with the sibling's own recipe is left for review. What is
+not shown to descend from the base fails closed.
 Not covered: distillation, and a merge of up to a tenth on a run by the sibling's own recipe; the second is for review.
 """
 
@@ -35,10 +35,15 @@ TIGHT = 0.01
 by 0.025 or more."""
 LEAST_SHARE = 0.02
 """Of a merge, or of tensors taken over, that is called out without controls."""
+LEAST_MERGE = 0.015
+"""Of one share in every tensor, so that rounding does not hide 2 %."""
 TAKEN_COSINE = 0.97
 ORDINARY = 0.2
 """Of |alpha|: ordinary honest training stayed below 0.09, hot adapters and the sibling's recipe did not."""
 PARTIAL_FROM, PARTIAL_CONTAINS, PARTIAL_PASS, PARTIAL_MADS = 0.6, 0.04, 0.1, 5.0
+PART_CONTAINS, PART_REVIEW = 0.08, 0.2
+"""Partial alpha of single matrices, four at least, where a sibling is mixed into some layers only. Of ordinary honest
+runs the fourth largest stayed below 0.03, of the hottest (|alpha| >= `ORDINARY`) at 0.12."""
 LEAST_MAD = 1e-6
 FEWEST = 4
 """Tensors without which a median says nothing."""
@@ -156,27 +161,55 @@ def of_one(like: Likeness, rows: Sequence[ToBase]) -> Verdict | None:
         return came(like, f"{share:.0%} of its elements lie in tensors taken from {like.name}")
     if share >= LEAST_SHARE:
         return holds(like, share, f"{share:.0%} of its elements lie in tensors taken from {like.name}; {told}")
-    if tight and abs(alpha) >= LEAST_SHARE:
+    share, weight = mixed(like, rows)
+    if share >= LEAST_SHARE:
+        why = f"in {share:.0%} of its elements S - B is {weight:.2f} times I - B and little else, as only a merge gives"
+        return holds(like, weight, f"{why}; {told}")
+    if tight and abs(alpha) >= LEAST_MERGE:
         return holds(like, alpha, f"{told}: one share in every tensor, as only a merge gives")
     if like.partial is not None and len(like.partial) >= FEWEST:
-        return beside_controls(like, alpha)
+        return beside_controls(like, alpha, rows)
     if abs(alpha) >= ORDINARY:
         why = f"{told} on {like.name}: more than ordinary training gives, less than proof, and no controls are at hand"
         return Verdict(word="review", why=why, of=like.name)
     return None
 
 
-def beside_controls(like: Likeness, alpha: float) -> Verdict | None:
-    """The same question where control runs take what all training shares."""
+def beside_controls(like: Likeness, alpha: float, rows: Sequence[ToBase]) -> Verdict | None:
+    """The same question where control runs take what all training shares; of all matrices, then of some."""
     own = list((like.partial or {}).values())
     part, mad = median(own), spread(own)
     told = f"partial alpha {part:.3f} (MAD {mad:.3f}) beside {like.controls} controls, alpha {alpha:.3f}"
     if part >= PARTIAL_FROM:
         return came(like, told)
-    if abs(alpha) < ORDINARY:
-        merged = part >= PARTIAL_CONTAINS and part >= PARTIAL_MADS * mad
-        return holds(like, part, told) if merged else None
-    return None if part < PARTIAL_PASS else Verdict(word="review", why=f"{told} on {like.name}", of=like.name)
+    ordinary = abs(alpha) < ORDINARY
+    if ordinary and abs(part) >= PARTIAL_CONTAINS and abs(part) >= PARTIAL_MADS * mad:
+        return holds(like, part, told)
+    count, share, weight = stands_out(like, rows, PART_CONTAINS if ordinary else PART_REVIEW)
+    if count >= FEWEST and share >= LEAST_SHARE:
+        some = f"partial alpha {weight:.3f} in {count} matrices with {share:.0%} of its elements; in all, {told}"
+        return holds(like, weight, some) if ordinary else Verdict(word="review", why=some, of=like.name)
+    if ordinary or part < PARTIAL_PASS:
+        return None
+    return Verdict(word="review", why=f"{told} on {like.name}", of=like.name)
+
+
+def stands_out(like: Likeness, rows: Sequence[ToBase], least: float) -> tuple[int, float, float]:
+    """Matrices whose partial alpha is at least that: how many, their share of all elements, their median of it.
+
+    Of one that is far from the base, chance alone gives more.
+    """
+    partial = like.partial or {}
+    some = [row for row in rows if partial.get(row.tensor, 0.0) >= least and not far(row)]
+    share = sum(row.count for row in some) / max(1, sum(row.count for row in rows))
+    return len(some), share, median([partial[row.tensor] for row in some] or [0.0])
+
+
+def mixed(like: Likeness, rows: Sequence[ToBase]) -> tuple[float, float]:
+    """Share of the submission's elements in matrices where S - B is I - B times a number, and that number's median."""
+    some = [row for row in like.rows if abs(row.alpha) >= LEAST_SHARE and row.cosine_residual >= FROM_COSINE]
+    some += [row for row in like.rows if row.alpha <= -LEAST_SHARE and row.cosine_residual <= -FROM_COSINE]
+    return sum(row.count for row in some) / sum(row.count for row in rows), median([row.alpha for row in some] or [0.0])
 
 
 def taken(like: Likeness, rows: Sequence[ToBase]) -> float:

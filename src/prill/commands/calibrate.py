@@ -10,7 +10,7 @@ from prill.errors import DefinitionError, oneof
 
 CALIBRATE = """For each judge, violations are planted in made-up runs, and innocent runs are made to look like them; the
 real judge reads each. The table says what it missed and where it was wrong about an innocent run, with 95 % intervals.
-Everything follows from the seed. The shipped rates (`definitions/calibrations`) have seed 20261130; to hold them
+Everything follows from the seed. The shipped rates (`definitions/calibrations`) have seed 20261202; to hold them
 against runs that nobody has looked at, take another seed."""
 
 
@@ -20,10 +20,11 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--judge", action="append", default=[], metavar="NAME", help="only this one; may be repeated (default: all)"
     )
-    made.add_argument("--seed", type=int, default=20261130, metavar="S", help="of the made-up runs (default: 20261130)")
+    made.add_argument("--seed", type=int, default=20261202, metavar="S", help="of the made-up runs (default: 20261202)")
     made.add_argument(
-        "--n", type=int, default=40, metavar="N", help="runs of each side a judge, at least (default: 40)"
+        "--n", type=int, metavar="N", help="runs of each side a judge, at least (default: 400; of overlap, lineage 100)"
     )
+    made.add_argument("--jobs", type=int, default=1, metavar="J", help="families at a time (default: 1)")
     made.add_argument("--to", type=Path, metavar="FILE", help="write the counts of every family as JSON")
     made.set_defaults(do=do)
 
@@ -38,9 +39,14 @@ def do(chosen: argparse.Namespace) -> int:
     for name in chosen.judge:
         if name not in known:
             raise DefinitionError(oneof("judge that is calibrated", name, known))
-    if chosen.n < 1:
-        raise DefinitionError(f"--n {chosen.n}: at least one run of each side is needed")
-    found = calibrate(chosen.seed, chosen.n, chosen.judge, lambda line: print(line, file=sys.stderr, flush=True))
+    for name, value in (("--n", chosen.n), ("--jobs", chosen.jobs)):
+        if value is not None and value < 1:
+            raise DefinitionError(f"{name} {value}: at least one is needed")
+
+    def say(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    found = calibrate(chosen.seed, chosen.n, chosen.judge, say, chosen.jobs)
     if chosen.to is not None:
         chosen.to.parent.mkdir(parents=True, exist_ok=True)
         write_whole(chosen.to, written(found))

@@ -215,6 +215,8 @@ class _Reader:
         kind, word = given
         if kind == "text":
             return word, None
+        if kind == "stdin" and program.reads:
+            return tools.code_of(at(program.reads[-1]), self.text(at(program.reads[-1]))), at(program.reads[-1])
         if kind == "stdin":
             return fed, None if fed is not None or not program.piped else "standard input"
         if kind == "module":

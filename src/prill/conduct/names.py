@@ -114,14 +114,13 @@ class Names:
         if isinstance(node, ast.Constant):
             return node.value if isinstance(node.value, str) else None
         if isinstance(node, ast.JoinedStr):
-            parts = [self.fold(each, depth + 1) for each in node.values[:100]]
-            return "".join("{}" if part is None else part for part in parts)
+            return "".join(_shown(self.fold(each, depth + 1)) for each in node.values[:100])
         if isinstance(node, ast.FormattedValue):
             return self.fold(node.value, depth + 1)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Div):
             left, right = self.fold(node.left, depth + 1), self.fold(node.right, depth + 1)
             between = "/" if isinstance(node.op, ast.Div) else ""
-            return None if left is None and right is None else f"{left or '{}'}{between}{right or '{}'}"[:10_000]
+            return None if left is None and right is None else f"{_shown(left)}{between}{_shown(right)}"[:10_000]
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             return self.fold(node.left, depth + 1)
         if isinstance(node, ast.Name | ast.Attribute):
@@ -161,9 +160,14 @@ class Names:
         if isinstance(node.func, ast.Attribute):
             if last == "join" and node.args and isinstance(node.args[0], ast.List | ast.Tuple):
                 between = self.fold(node.func.value, depth + 1) or ""
-                return between.join(self.fold(each, depth + 1) or "{}" for each in node.args[0].elts[:200])
+                return between.join(_shown(self.fold(each, depth + 1)) for each in node.args[0].elts[:200])
             if last == "join" and name.startswith(("os.path", "posixpath")):
-                return "/".join(self.fold(each, depth + 1) or "{}" for each in node.args[:20])
+                return "/".join(_shown(self.fold(each, depth + 1)) for each in node.args[:20])
             if last in ("format", "strip", "rstrip", "lstrip", "decode", "lower", "replace", "expanduser", "resolve"):
                 return self.fold(node.func.value, depth + 1)
         return None
+
+
+def _shown(text: str | None) -> str:
+    """A part of a text, `{}` where it is not known."""
+    return "{}" if text is None else text

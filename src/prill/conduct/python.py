@@ -35,6 +35,8 @@ URL = re.compile(r"https?://[^\s\"'`<>\\{}|^\x00-\x20)\]]{3,2000}")
 COMMENTS = re.compile(r"(?m)(?:^|(?<=\s))#.*$")
 
 
+RUNS = ("exec", "eval", "runpy.run_path", "runpy.run_module", "importlib.import_module", "__import__")
+"""What starts code that stands elsewhere."""
 SHOWS = ("print", "logging.info", "logger.info", "log", "print_exc", "warnings.warn")
 
 
@@ -146,7 +148,16 @@ class _Reader(Names):
             self.network(node, name, last, words)
         elif last == "open" or last in WRITERS or name in MOVERS:
             self.file(node, name, last, words)
-        elif name in ("exec", "eval") and not (node.args and isinstance(node.args[0], ast.Constant)):
+        elif name in RUNS and node.args:
+            self.started(node.args[0])
+
+    def started(self, given: ast.expr) -> None:
+        """Code that is started from a file, a module or a text; a file of the agent's own is read like an import."""
+        opened = next((each for each in ast.walk(given) if isinstance(each, ast.Call) and each.args), None)
+        text = self.fold(opened.args[0] if opened is not None else given)
+        if text and re.fullmatch(r"[\w./-]+", text):
+            self.imports.add(text.removesuffix(".py").replace("/", "."))
+        elif not isinstance(given, ast.Constant):
             self.text.unread = "it runs code that it makes itself"
 
     def taken(self, node: ast.Call, words: Mapping[str, ast.expr]) -> str | None:
@@ -214,7 +225,7 @@ class _Reader(Names):
         """An address that is not written out where it is used: any that the program or its arguments name."""
         urls = self.given or self.urls
         for url in urls:
-            self.add(url, how, bool(self.asks), node)
+            self.add(url, how, self.asks or bool(self.given), node)
         if not urls:
             self.text.unread = how
 

@@ -5,8 +5,9 @@ with arguments (their bodies are read once, where they stand).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from prill.conduct.clients import listed
 
@@ -88,6 +89,8 @@ def _inside(program: Program) -> str | None:
     name, rest = program.words[0].rpartition("/")[2], list(program.words[1:])
     if name == "eval":
         return " ".join(rest)
+    if name in STARTERS:
+        return STARTERS[name](rest)
     if name not in ("sh", "bash", "zsh", "dash", "ksh"):
         return None
     for at, word in enumerate(rest):
@@ -96,6 +99,44 @@ def _inside(program: Program) -> str | None:
         if not word.startswith(("-", "+")):
             return None
     return program.stdin
+
+
+def _joined(words: Sequence[str]) -> str | None:
+    """Words as a line that is read back as them; `None` for none."""
+    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words) or None
+
+
+def _executed(rest: list[str]) -> str | None:
+    """What `find` runs of what it finds."""
+    at = next((n for n, word in enumerate(rest) if word in ("-exec", "-execdir", "-ok")), len(rest))
+    stop = next((n for n in range(at, len(rest)) if rest[n] in (";", "+")), len(rest))
+    name = next((after for word, after in pairwise(rest) if word in ("-name", "-path")), "{}")
+    return _joined([name if word == "{}" else word for word in rest[at + 1 : stop]])
+
+
+def _beside(rest: list[str]) -> str | None:
+    """What `parallel` runs; its lists of arguments stay out."""
+    stop = next((n for n, word in enumerate(rest) if word.startswith(":::")), len(rest))
+    start = next((n for n, word in enumerate(rest) if not word.startswith("-") and not word.isdigit()), stop)
+    inside = rest[start:stop]
+    return inside[0] if len(inside) == 1 else _joined(inside)
+
+
+def _typed(rest: list[str]) -> str | None:
+    """What a terminal that goes on without anybody is given: lines of one word, else the words behind its options."""
+    lines = [word for word in rest if " " in word.strip()]
+    start = next((n for n, word in enumerate(rest) if word.rpartition("/")[2] in TYPED), len(rest))
+    return "\n".join(lines).replace("\\n", "\n") or _joined(rest[start:])
+
+
+def _given(rest: list[str]) -> str | None:
+    """The line behind `-c`."""
+    return next((after for word, after in pairwise(rest) if word.startswith("-") and word.endswith("c")), None)
+
+
+TYPED = listed("python python3 bash sh node torchrun accelerate uv curl wget make perl ruby")
+STARTERS = {"find": _executed, "parallel": _beside, "tmux": _typed, "screen": _typed, "script": _given, "su": _given}
+"""Programs that are given a command line to run."""
 
 
 # --- words --------------------------------------------------------------------------------------------------------

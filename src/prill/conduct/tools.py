@@ -217,8 +217,8 @@ def changed(name: str, words: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield from ((word[3:], "") for word in words if word.startswith("of="))
     elif name == "patch":
         yield from ((word, "") for word in plain[:1])
-    elif name == "git" and plain[:1] in (["checkout"], ["restore"], ["apply"]):
-        yield from ((word, "") for word in plain[1:] if "." in word or "/" in word)
+    elif name == "git" and (told := git_words(words))[:1] in (["checkout"], ["restore"], ["apply"]):
+        yield from ((word, "") for word in told[1:] if word[0:1] != "-" and ("." in word or "/" in word))
 
 
 def replaced(text: str | None, words: Sequence[str]) -> str | None:
@@ -259,7 +259,7 @@ def reached(name: str, words: Sequence[str], env: Mapping[str, str]) -> Iterator
     """Addresses that a program goes to, by what, and whether that is sure."""
     if name in CARRIERS:
         yield from _carried(name, words)
-    elif name == "git" and (verb := next((word for word in words if not word.startswith("-")), "")) in (
+    elif name == "git" and (verb := next(iter(git_words(words)), "")) in (
         "clone", "fetch", "pull", "ls-remote", "submodule", "remote", "archive",
     ):  # fmt: skip
         yield from (
@@ -277,7 +277,7 @@ def reached(name: str, words: Sequence[str], env: Mapping[str, str]) -> Iterator
             yield HUB + kind + repo, f"{name} download", True
     elif name in ASSISTANTS and words and words[0] not in QUIET:
         yield f"https://{ASSISTANTS[name]}/", f"the program {name}", True
-    elif name == "openai" and words[:1] == ["api"]:
+    elif name == "openai" and "api" in words[:1]:
         yield "https://api.openai.com/v1", "the program openai", True
     elif name == "aws" and any(word.startswith("bedrock") for word in words[:2]):
         yield "https://bedrock-runtime.amazonaws.com/", "aws bedrock", True
@@ -285,6 +285,14 @@ def reached(name: str, words: Sequence[str], env: Mapping[str, str]) -> Iterator
         yield from ((match[0], f"{name} install", True) for word in words for match in URL.finditer(word))
     elif name in ("openssl", "nc", "ncat", "telnet"):
         yield from (("https://" + word, name, True) for word in words if BARE.fullmatch(word) and "." in word)
+
+
+def git_words(words: Sequence[str]) -> list[str]:
+    """What `git` is told, from its verb on: options in front of it, with their values, are left out."""
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        rest = rest[2 if rest[0] in ("-C", "-c", "--git-dir", "--work-tree", "--namespace") else 1 :]
+    return rest
 
 
 def _carried(name: str, words: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
