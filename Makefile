@@ -27,6 +27,7 @@ programs: setup ## the agents' own programs from npm into .cache/npm (1.1 GB, on
 	  || echo "make: the agents' programs are not all there; the tests that need them are skipped by name" >&2
 
 test: programs  ## all tests, whole runs on a CPU included
+	@$(BIN)/python -m compileall -q src tests  # for the hundreds of processes that may not write bytecode, in boxes
 	@$(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadscope-reorder -rs
 
 test-vllm: setup ## real vLLM on a CPU through the engine's tests; builds .cache/vllm-venv once (3.4 GB)
@@ -52,9 +53,9 @@ check: setup    ## ruff, mypy, house rules, definitions, coverage of the pure mo
 
 coverage: setup ## lines of the pure modules that fast tests run; below 95 % fails
 	@$(BIN)/python -m pytest tests -m "not slow" --ignore tests/flow --ignore tests/shelves/test_sandboxes.py \
-	  -p no:cacheprovider --cov=prill --cov-report= >/dev/null
-	@$(BIN)/python -m coverage report --fail-under=95 --include="$$(PYTHONPATH=tests $(BIN)/python -c \
-	  'from house.floors import PURE; print(",".join(f"src/prill/{n}.py,src/prill/{n}/*.py" for n in sorted(PURE)))')"
+	  -n $(WORKERS) --dist loadfile -p no:cacheprovider --cov-report= \
+	  $$(PYTHONPATH=tests $(BIN)/python -c 'from house.floors import PURE; print(*(f"--cov=prill.{n}" for n in sorted(PURE)))')
+	@$(BIN)/python -m coverage report --fail-under=95
 
 bench: setup    ## performance, paired against peers in one run; a missed goal exits non-zero
 	@$(BIN)/python -m bench

@@ -1,23 +1,22 @@
-"""The open cases of part `aggregate`, each put to the public functions that decide such a thing."""
+"""The acceptance cases of part `aggregate`, each put to the public functions that decide such a thing."""
 
-import json
 from collections.abc import Callable
 from math import isclose
-from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from acceptance import Case, case_id, cases
 from prill import plugins
+from prill.errors import DefinitionError
 from prill.importers import posttrainbench
 from prill.score import Reading, decide
 from prill.scoring import tally, why
-from prill.spec import Effect
+from prill.spec import Effect, Reference, Suite
 from prill.standings import CellState
+from samples import SUITE
 
-HERE = Path(__file__).parent
-PLACES = (HERE / "cases", HERE.parent.parent / "shared" / "cases" / "open")
-FILES = sorted({file.name: file for place in reversed(PLACES) for file in place.glob("**/agg-*.json")}.values())
 Value = dict[str, Any]
 
 POLICY: dict[str, Effect] = {
@@ -155,11 +154,9 @@ def met(expected: Any, found: Any) -> bool:
     return isinstance(found, int | float) and isclose(expected, found, rel_tol=1e-6, abs_tol=1e-9)
 
 
-@pytest.mark.skipif(not FILES, reason="no agg-*.json in tests/cases or ../shared/cases/open")
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_open_case(file: Path) -> None:
-    """An open case of part `aggregate` is met by the public functions in every key that it expects."""
-    case = json.loads(file.read_text())
+@pytest.mark.parametrize("case", cases("aggregate"), ids=case_id)
+def test_each_case_is_met(case: Case) -> None:
+    """A case of part `aggregate` is met by the public functions in every key that it expects."""
     found = OPS[case["input"]["op"]](case["input"])
     for key, expected in case["expected"].items():
         if key == "label_must_contain":
@@ -171,3 +168,53 @@ def test_open_case(file: Path) -> None:
 def test_the_importer_is_found_by_its_name() -> None:
     """The importer that the cases of `latest` use is the plug-in that the command line gets."""
     assert plugins.get("importers", "posttrainbench") is posttrainbench.plugin
+
+
+def test_a_grid_is_held_against_what_there_is() -> None:
+    """Pairs that are missing, there twice or of no place in the grid are each named."""
+    there = [("a", "x"), ("b", "x"), ("a", "x"), ("c", "x")]
+    found = tally.coverage(["a", "b"], ["x", "y"], there)
+    assert (found.expected, found.present) == (4, 2)
+    assert found.missing == (("a", "y"), ("b", "y"))
+    assert (found.duplicates, found.strangers) == ((("a", "x"),), (("c", "x"),))
+
+
+def test_fields_that_part_two_series_are_named() -> None:
+    """Numbers of two settings may be compared only where no field differs; one that is missing differs too."""
+    one = {"judge": "m", "version": 1}
+    assert tally.same_series(one, dict(one)) == []
+    assert tally.same_series(one, {"judge": "n"}) == ["judge", "version"]
+
+
+def test_nothing_has_no_harmonic_mean_and_no_scale() -> None:
+    """No value has no mean, a zero among values makes it zero, and a scale needs its ceiling above its floor."""
+    assert (tally.harmonic([]), tally.harmonic([0.5, 0.0]), tally.harmonic([0.5, 1.0])) == (None, 0.0, 2 / 3)
+    with pytest.raises(DefinitionError, match="ceiling must be above"):
+        tally.rescale(0.5, 0.7, 0.7)
+
+
+def weighted(weights: dict[str, float], **references: tuple[float, float | None]) -> Suite:
+    """A suite whose weights come from the gap between a base and an instruct score for each benchmark."""
+    rows = tuple(
+        Reference(model="tiny", benchmark=name, base=base, instruct=instruct, source="made up for tests")
+        for name, (base, instruct) in references.items()
+    )
+    score = replace(SUITE.score, weights=weights, weights_from="gap")
+    return replace(SUITE, benchmarks=tuple(weights), references=rows, score=score)
+
+
+@pytest.mark.parametrize(
+    ("suite", "words"),
+    [
+        (weighted({"sums": 0.2, "poems": 0.8}, sums=(0.1, 0.9), poems=(0.3, 0.5)), None),
+        (weighted({"sums": 0.5, "poems": 0.5}, sums=(0.1, 0.9), poems=(0.3, 0.5)), "but the formula gap gives 0.2"),
+        (weighted({"sums": 1.0}, sums=(0.1, None)), "it needs a base and an instruct score for each model"),
+        (weighted({"sums": 1.0}, sums=(0.5, 0.5)), "instruct is not above base"),
+        (weighted({"sums": -1.0, "poems": 2.0}), "the weight of sums is -1.0"),
+        (weighted({"sums": 0.5, "poems": 0.4}), "weights sum to 0.9"),
+    ],
+)
+def test_weights_are_held_against_their_formula(suite: Suite, words: str | None) -> None:
+    """Weights sum to 1 and are what the formula that the suite names gives; what is wrong is said of one benchmark."""
+    fault = tally.weight_fault(suite)
+    assert fault is None if words is None else words in (fault or "")

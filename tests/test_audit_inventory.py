@@ -243,6 +243,9 @@ def test_what_is_no_listing_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut.tgz").write_bytes(whole.getvalue()[:-40])
     with pytest.raises(DefinitionError, match="to its end"):
         from_place(tmp_path / "cut.tgz")
+    (tmp_path / "head.tgz").write_bytes(b"\x1f\x8b\x08")
+    with pytest.raises(DefinitionError, match="not a tar archive that can be read to its end"):
+        from_place(tmp_path / "head.tgz")
     with pytest.raises(DefinitionError, match="no such file"):
         from_place(tmp_path / "nowhere")
 

@@ -1,11 +1,10 @@
 """The acceptance cases of RULES.md, one test each, put to the public functions of prill.
 
-`PRILL_CASES` names another folder of the same form. A part that nobody knows fails.
+A part that nobody knows fails.
 """
 
 import base64
 import json
-import os
 import random
 import re
 import subprocess
@@ -19,6 +18,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from acceptance import Case, case_id, every
 from prill import classify, conduct, contract, display, gates, machine, plugins, redact, seeds, slips, verdicts, wallet
 from prill.answers import numbers, replies
 from prill.answers.calls import BadGold, Call, mismatch
@@ -29,8 +29,6 @@ from prill.graders import choice, function_call, math, number, python_tests
 from prill.trajectory import parse as parse_trajectory
 
 Value = dict[str, Any]
-CASES = Path(os.environ.get("PRILL_CASES") or Path(__file__).with_name("cases"))
-FILES = sorted(CASES.glob("**/*.json"))
 SECONDS = 10
 """For code that a case extracts."""
 
@@ -329,6 +327,7 @@ ELSEWHERE = {
     "evaluator/sandbox": "tests/test_coderun.py",
 }
 """Part → the file that puts its cases to prill."""
+HERE = [case for case in every() if case["part"] not in ELSEWHERE]
 
 # --- comparing ----------------------------------------------------------------------------------------------------
 
@@ -365,14 +364,16 @@ def same(wanted: Any, got: Any) -> bool:
     return bool(wanted == got)
 
 
-@pytest.mark.skipif(not FILES, reason=f"no cases in {CASES}")
-@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_each_case_is_met(file: Path) -> None:
+def test_other_parts_are_put_to_prill_elsewhere(repo: Path) -> None:
+    """The file that is said to put a part to prill takes that part's cases."""
+    for part, file in ELSEWHERE.items():
+        assert f'"{part}"' in (repo / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("case", HERE, ids=case_id)
+def test_each_case_is_met(case: Case) -> None:
     """Every key that an acceptance case expects is met."""
-    case = json.loads(file.read_text(encoding="utf-8"))
     part, asked, expected = case["part"], case["input"], case["expected"]
-    if part in ELSEWHERE:
-        pytest.skip(f"part {part} is tested in {ELSEWHERE[part]}")
     if part == "evaluator/answer.code":
         expected = {"passes": True, **expected} if expected.get("code") == "required" else expected
         got = code(asked, expected)

@@ -1,8 +1,6 @@
 """The audit of checkpoint files: every acceptance case of rules K and of single files, and each kind of fault."""
 
 import base64
-import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +9,17 @@ import pytest
 from msgspec.structs import replace
 
 import samples
+from acceptance import Case, case_id, cases
 from checkpoints import CHATML, CONFIG, GOOD, codes, put
 from prill.checkpoint.audit import audit, examine, examine_file
 from prill.checkpoint.context import Context
 
-CASES = Path(os.environ.get("PRILL_CASES") or Path(__file__).with_name("cases"))
-FILES = sorted([*CASES.glob("ckpt-*.json"), *CASES.glob("safetensors-*.json")])
 SEVERITY = {"ok": "ok", "warning": "warn", "fatal": "error"}
 
 
-@pytest.mark.skipif(not FILES, reason="no acceptance cases here; set PRILL_CASES to their folder")
-@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
-def test_each_acceptance_case_is_met(file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", cases("checkpoint/audit", "checkpoint/safetensors"), ids=case_id)
+def test_each_acceptance_case_is_met(case: Case, tmp_path: Path) -> None:
     """An acceptance case gives exactly the codes and the severity that it asks for."""
-    case = json.loads(file.read_text())
     sent = case["input"]
     if "file_b64" in sent:
         (tmp_path / "x.safetensors").write_bytes(base64.b64decode(sent["file_b64"]))

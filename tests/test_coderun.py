@@ -1,17 +1,14 @@
 """A model's code run in boxes: what is right passes, what cheats does not, and what breaks is nobody's zero."""
 
-import json
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import exploits
+from acceptance import Case, case_id, cases
 from prill.coderun import checker
 from prill.coderun.functions import Call, Code, call_function, check_function
 from prill.coderun.peers import Limits
@@ -31,7 +28,6 @@ needs_bubblewrap = pytest.mark.skipif(bool(NO_BOX), reason=NO_BOX)
 BOXES = bubblewrap.plugin
 LIMITS = Limits(seconds=20.0, memory_bytes=512 << 20, processes=16)
 HASTY = replace(LIMITS, seconds=1.0)
-CASES = Path(os.environ.get("PRILL_CASES") or Path(__file__).with_name("cases"))
 
 
 def checked(code: str, limits: Limits = LIMITS, test: str = exploits.TEST, prompt: str = exploits.PROMPT) -> Verdict:
@@ -268,13 +264,9 @@ def test_a_program_of_ours_that_does_not_start_is_no_zero() -> None:
         check_function(Interpreterless(), Code(exploits.RIGHT, "rank"), "", exploits.TEST, LIMITS)
 
 
-SANDBOX = [json.loads(file.read_text()) for file in sorted(CASES.glob("**/*.json")) if file.stem.startswith("sandbox-")]
-
-
 @needs_bubblewrap
-@pytest.mark.skipif(not SANDBOX, reason=f"no sandbox cases in {CASES}")
-@pytest.mark.parametrize("case", SANDBOX, ids=[case["id"] for case in SANDBOX])
-def test_each_sandbox_case_is_met(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", cases("evaluator/sandbox"), ids=case_id)
+def test_each_sandbox_case_is_met(case: Case) -> None:
     """The acceptance cases about running code get the verdict and the limit that they expect."""
     asked, expected = case["input"], case["expected"]
     call, limits = asked.get("call", "f()"), replace(LIMITS, seconds=float(asked.get("limit_s", 30)))

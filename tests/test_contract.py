@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from acceptance import OWN, cases
 from prill import contract
 from prill.record import Contract
 from prill.spec import Benchmark, Data, Sampling
@@ -35,7 +35,6 @@ GOOD: dict[str, Any] = {
         ],
     },
 }
-CASES = Path(__file__).parents[2] / "shared" / "cases" / "open"
 OURS = ("GENCFG_GREEDY_CONFLICT", "GENCFG_INVALID_VALUE", "GENCFG_UNREADABLE", "CHAT_TEMPLATE_MISSING",
         "CHAT_TEMPLATE_INVALID", "GENCFG_MAX_NEW_TOKENS_CAPS", "EOS_TEMPLATE_MISMATCH", "CONTEXT_TOO_SMALL",
         "TOKENIZER_MISSING", "CONFIG_MISSING", "NO_GENERATION_PROMPT")  # fmt: skip
@@ -253,12 +252,10 @@ def test_any_value_in_any_field_gives_a_contract(name: str, data: st.DataObject,
     assert contract.resolve({**files(), name: json.dumps(changed).encode()}, benchmark(), engine).max_tokens <= 256
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the acceptance cases are not beside this checkout")
 def test_the_open_cases_get_their_codes() -> None:
-    """Every open checkpoint case whose code belongs to the contract gets that code with its severity."""
+    """Every checkpoint case of our own whose code belongs to the contract gets that code with its severity."""
     seen = 0
-    for file in sorted(CASES.glob("ckpt-*.json")):
-        case = json.loads(file.read_text(encoding="utf-8"))
+    for case in cases("checkpoint/audit", folder=OWN):
         wanted = set(case["expected"]["codes"]) & set(OURS)
         given = {
             name: value["$raw"].encode() if "$raw" in value else json.dumps(value).encode()
@@ -269,8 +266,8 @@ def test_the_open_cases_get_their_codes() -> None:
             given["tokenizer.json"] = json.dumps({"model": {"vocab": {f"t{at}": at for at in range(30)}}}).encode()
         need = case["input"]["context"].get("need_tokens", 16384)
         found = contract.resolve(given, benchmark(max_tokens=need), "transformers")
-        assert wanted <= codes(found), (file.name, wanted, found.faults)
+        assert wanted <= codes(found), (case["id"], wanted, found.faults)
         if not wanted & {"CHAT_TEMPLATE_CONFLICT"} and not case["expected"]["codes"]:
-            assert not codes(found, "fatal"), (file.name, found.faults)
+            assert not codes(found, "fatal"), (case["id"], found.faults)
         seen += bool(wanted)
     assert seen >= 10

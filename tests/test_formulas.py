@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from prill.answers.grammar import Unreadable, read
 from prill.answers.replies import fold
 from prill.answers.sameness import equivalent
-from prill.answers.values import approx, precision, worth
+from prill.answers.values import Worthless, approx, precision, worth
 
 SAME = r"""
 \frac12 = 0.5 = 1/2 = \tfrac{1}{2} = \frac{2}{4} = ½ = .5
@@ -43,6 +43,24 @@ e^{i\pi} = -1
 \emptyset = \varnothing = \{\}
 1010_2 = 1010_{2}
 \binom{5}{2} = 10 = \lfloor 10.5 \rfloor
+\lceil 10.5 \rceil = 11
+\sqrt{-4} = 2i = 2 \cdot i
+\sqrt[3]{-8} = -2 = 2 \cdot -1
+4^{0.5} = 2 = 4^{\frac12}
+5! = 120
+|3+4i| = 5 = \abs{-5}
+\exp 1 = e
+\tan x = \frac{\sin x}{\cos x} = \frac{1}{\cot x}
+\sec x = \frac{1}{\cos x}
+\csc x = \frac{1}{\sin x}
+\cosh^2 x-\sinh^2 x = 1
+\tanh x = \frac{\sinh x}{\cosh x}
+\arcsin 1 = \frac{\pi}{2} = \sin^{-1} 1 = \arccos 0
+\arcsin \frac12 = \frac{\pi}{6} = \frac{\pi}{2}-\arccos \frac12
+60\text{ km}/\text{h} = 60
+\begin{pmatrix}1&2\\3&4\end{pmatrix} = \begin{bmatrix} 1 & 2 \\ 3 & \frac{8}{2} \end{bmatrix}
+x_{12}+1 = 1+x_{12}
+\mathbf{x}+1 = 1+x
 """.strip().splitlines()
 OTHER = r"""
 \frac{9}{256} = \frac{9}{25}
@@ -122,6 +140,30 @@ def test_values_are_right_to_fifty_places(text: str, value: str) -> None:
         assert abs(approx(worth(read(text), {}))[0] - Decimal(value)) < Decimal("1e-50")
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("\\frac{1}{0}", "division by zero"),
+        ("2^{999999}", "too long"),
+        ("(-2)^{0.3}", "a fractional power"),
+        ("\\sqrt{i}", "a root of a complex number"),
+        ("\\sqrt[4]{-1}", "an even root"),
+        ("\\ln 0", "a logarithm"),
+        ("\\exp 20000", "too large"),
+        ("\\sin 20000", "too large"),
+        ("\\sin i", "of a complex number"),
+        ("\\arcsin 2", "outside -1 to 1"),
+        ("\\csc 0", "a pole"),
+        ("\\binom{1000}{2}", "binom"),
+        ("(1,2)", "several things"),
+    ],
+)
+def test_what_has_no_value_says_why(text: str, why: str) -> None:
+    """A pole, a root or a logarithm without a real value, and what is too large to work out, have no value by name."""
+    with precision(), pytest.raises(Worthless, match=why):
+        worth(read(text), {})
+
+
 @given(st.fractions(max_denominator=999), st.fractions(max_denominator=999))
 @settings(max_examples=100, deadline=None)
 def test_fractions_are_equal_exactly_when_their_values_are(one: Fraction, other: Fraction) -> None:
@@ -190,7 +232,11 @@ def test_hostile_formulas_are_compared_too(text: str) -> None:
     assert not equivalent(text, "7")
 
 
-@pytest.mark.parametrize("text", ["", "1 2", "\\begin{cases}1\\end{cases}", "a\\equiv b \\pmod 5", "1=2=3", "("])
+@pytest.mark.parametrize(
+    "text",
+    ["", "1 2", "\\begin{cases}1\\end{cases}", "a\\equiv b \\pmod 5", "1=2=3", "(", "\\begin{pmatrix}1\\end{bmatrix}",
+     "5\\text{ cm} x", "\\frac{1,2}{3}", "\\sqrt .5", "\\sqrt 2.5", "||x||"],
+)  # fmt: skip
 def test_what_the_grammar_does_not_know_is_unreadable(text: str) -> None:
     """Nothing is guessed from a part of a formula."""
     with pytest.raises(Unreadable):

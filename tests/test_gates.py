@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from prill import gates, slips
 from prill.gates import Asked, SelfCheck
@@ -187,3 +188,13 @@ def test_reading_replies_is_total(question: str, text: str) -> None:
     told = gates.lines(made(gates.graded_request(one, 1, 1), requests=(one,)))
     assert [plain(line) for line in told] == told
     assert "\n" not in "".join(told)
+
+
+def test_what_is_left_to_a_limit_is_told_in_words() -> None:
+    """A margin is told with its limit and unit, OVER where it is crossed; without a limit nothing is."""
+    assert gates.margin(gates.startup(12.0, 300.0)) == "288 of 300 seconds left"
+    assert gates.margin(gates.startup(310.0, 300.0)) == "10 of 300 seconds OVER"
+    assert gates.margin(gates.startup(None, None)) == gates.margin(gates.startup(12.0, None)) == ""
+    none = gates.Gate(name="truncated", state="green", why="", value=0, limit=0, margin=0.0, unit="requests")
+    assert gates.margin(none) == "at its limit"
+    assert gates.margin(replace(none, value=3, margin=-3.0)) == "3 requests over"

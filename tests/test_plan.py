@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from prill.catalog import Catalog
 from prill.decisions import changed, decisions, key
 from prill.plan import plan
-from prill.prompt import hours_in_words, render
+from prill.prompt import checks, hours_in_words, render
 from prill.run import expected
 from prill.spec import Changes, RunSpec
 from samples import BENCHMARK, ENTRANT, MODEL, PROMPT, SPEC, SUITE
@@ -52,6 +52,12 @@ def test_spec_names_what_it_uses() -> None:
         "entrants/ada",
         "benchmarks/sums",
     }
+
+
+def test_the_prompt_names_the_self_check_only_where_one_is_granted() -> None:
+    """A suite without self-checks says nothing of them; one that grants them says how often."""
+    assert checks(0) == ""
+    assert "; once, then no more" in checks(1) and "; 3 times, then no more" in checks(3)
 
 
 def test_decisions() -> None:

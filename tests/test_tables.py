@@ -12,6 +12,7 @@ from prill.cli import main
 from prill.folder import create_all
 from prill.score import board
 from prill.scoring.changes import changes, lines
+from prill.scoring.explain import facts
 from prill.standings import Board
 from prill.tables import as_csv, as_json, as_markdown
 from samples import SPEC, SUITE, judgement, run
@@ -52,6 +53,30 @@ def test_what_changed() -> None:
     gone = replace(after, standings=(), suite_digest="sha256:b")
     assert [change.after for change in changes(before, gone)] == ["absent", "sha256:b"]
     assert [change.before for change in changes(gone, before)] == ["absent", "sha256:b"]
+
+
+def test_each_cause_of_a_change_is_told() -> None:
+    """Another run, another measurement of the same run and a cell that only one has are told apart."""
+    one, again, other = (board(SUITE, [SPEC], [made]) for made in (run(), run(value=0.75), run(id="r2", value=0.75)))
+    assert lines(changes(one, again))[1].startswith("ada tiny/sums/0: measured 0.500000 → measured 0.750000")
+    assert "measured again: 0.75 instead of 0.5" in lines(changes(one, again))[1]
+    assert "run r2 instead of r1" in lines(changes(one, other))[1]
+    [row] = one.standings
+    bare = replace(one, standings=(replace(row, cells=(), score=None, why="no run yet"),))
+    assert lines(changes(one, bare)) == [
+        "ada headline: 0.500000 (n=1) → no score  (1 cells differ)",
+        "ada tiny/sums/0: measured 0.500000 → no such cell  (the cell is in one of the two only)",
+    ]
+
+
+def test_a_cell_says_what_it_adds_and_why_it_adds_nothing() -> None:
+    """A cell is told on the suite's scale before it was clamped, and without a headline the reason stands there."""
+    scaled = replace(SUITE, score=replace(SUITE.score, scale="floor-to-ceiling"))
+    [row] = board(scaled, [SPEC], [run(value=0.1)]).standings
+    told = facts(scaled, row.cells[0], row)
+    assert "on the floor-to-ceiling scale -0.2000 before clamping" in told
+    [row] = board(SUITE, [SPEC], []).standings
+    assert any(line.startswith("no headline: no score") for line in facts(SUITE, row.cells[0], row))
 
 
 def test_diff_command(tmp_path: Path, capsys: Printed) -> None:

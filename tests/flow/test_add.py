@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from small_world import small_world
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "add").glob("*.md"))
 BLOCK = re.compile(r"^```\w*\n# file: (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -59,7 +61,8 @@ def test_agent_page(tmp_path: Path) -> None:
     suite = "import shell_agent, prill.testing as t\nfor _, check in t.agent_conformance(shell_agent.plugin): check()"
     conforms = run(tmp_path, "-c", suite)
     assert conforms.returncode == 0, conforms.stderr
-    options = ("--definitions", "definitions", "--runs", "runs")
+    small = str(small_world(tmp_path / "small", canned=True))
+    options = ("--definitions", "definitions", "--definitions", small, "--runs", "runs")
     ran = run(tmp_path, "-m", "prill.cli", "run", "--suite", "smoke", "--entrant", "copycat", *options)
     assert ran.returncode == 0, ran.stderr
     scored = run(tmp_path, "-m", "prill.cli", "score", "smoke", "--format", "json", *options)

@@ -12,30 +12,35 @@ from typing import Any
 import pytest
 
 from prill.folder import folders
+from small_world import small_world
 
 pytestmark = pytest.mark.slow
 
 STAGES = ("solve", "seal", "measure", "judge")
-COMMAND = ("--suite", "smoke", "--entrant", "base-only", "--jobs", "1", "--runs")
 
 
-def prill(*arguments: str | Path) -> list[str]:
-    """A command line."""
-    return [sys.executable, "-m", "prill.cli", *map(str, arguments)]
+def run(world: Path, runs: Path) -> list[str]:
+    """The command line of a run."""
+    command = [sys.executable, "-m", "prill.cli", "run", "--suite", "smoke", "--entrant", "base-only", "--jobs", "1"]
+    return [*command, "--definitions", str(world), "--runs", str(runs)]
 
 
-def standings(runs: Path) -> dict[str, Any]:
+def score(world: Path, runs: Path, *more: str) -> str:
+    """What `prill score` says of the runs."""
+    command = [sys.executable, "-m", "prill.cli", "score", "smoke", "--definitions", str(world), "--runs", str(runs)]
+    return subprocess.run([*command, *more], capture_output=True, text=True, check=True).stdout
+
+
+def standings(world: Path, runs: Path) -> dict[str, Any]:
     """The base-only row without what must differ: ids."""
-    scored = subprocess.run(
-        prill("score", "smoke", "--runs", runs, "--format", "json"), capture_output=True, text=True, check=True
-    )
-    row = next(row for row in json.loads(scored.stdout)["standings"] if row["entrant"] == "base-only")
+    scored = json.loads(score(world, runs, "--format", "json"))
+    row = next(row for row in scored["standings"] if row["entrant"] == "base-only")
     return {"score": row["score"], "cells": [{**cell, "run": None} for cell in row["cells"]]}
 
 
-def kill_in(stage: str, runs: Path, chance: random.Random) -> None:
+def kill_in(stage: str, world: Path, runs: Path, chance: random.Random) -> None:
     """Run until the stage has begun, let a random moment pass, and kill the runner."""
-    with subprocess.Popen(prill("run", *COMMAND, runs), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(run(world, runs), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         begun = f'"event":"began","stage":"{stage}"'
         while process.poll() is None:
             events = runs.glob("*/events.jsonl")
@@ -47,23 +52,30 @@ def kill_in(stage: str, runs: Path, chance: random.Random) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Definitions under which a run takes seconds."""
+    return small_world(tmp_path_factory.mktemp("world"), canned=True)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, world: Path) -> dict[str, Any]:
     """The standings of a run that nobody killed."""
     runs = tmp_path_factory.mktemp("undisturbed")
-    subprocess.run(prill("run", *COMMAND, runs), check=True, capture_output=True)
-    return standings(runs)
+    subprocess.run(run(world, runs), check=True, capture_output=True)
+    return standings(world, runs)
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_killed_runner_loses_nothing(stage: str, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_killed_runner_loses_nothing(stage: str, tmp_path: Path, world: Path, undisturbed: dict[str, Any]) -> None:
     """After a kill in any stage the same command ends with the same standings; only a cut solve is lost, and listed."""
-    kill_in(stage, tmp_path, random.Random(stage))
-    again = subprocess.run(prill("run", *COMMAND, tmp_path), capture_output=True, text=True)
+    assert undisturbed["cells"][0]["state"] == "measured" and undisturbed["score"] > 0
+    kill_in(stage, world, tmp_path, random.Random(stage))
+    again = subprocess.run(run(world, tmp_path), capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
-    assert standings(tmp_path) == undisturbed
+    assert standings(world, tmp_path) == undisturbed
     lost = [folder for folder in folders(tmp_path) if folder.read().state == "lost"]
     assert len(lost) == (len(folders(tmp_path)) - 1)
     if stage != "solve":
         assert not lost
-    scored = subprocess.run(prill("score", "smoke", "--runs", tmp_path), capture_output=True, text=True, check=True)
-    assert all(folder.id in scored.stdout for folder in lost)
+    scored = score(world, tmp_path)
+    assert all(folder.id in scored for folder in lost)

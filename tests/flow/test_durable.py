@@ -316,6 +316,11 @@ def test_a_providers_trouble_is_named(world: Path, tmp_path: Path, trouble: str)
     once_each(run)
 
 
+def unmounted(place: Path) -> None:
+    """Take a disk away, also from a process that is still about to end there."""
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
 def test_an_agent_that_fills_the_disk_is_stopped(world: Path, tmp_path: Path) -> None:
     """Near the end of the disk the agent is stopped, in time for what it did to be written, and it is its own doing."""
     place = tmp_path / "small"
@@ -329,7 +334,7 @@ def test_an_agent_that_fills_the_disk_is_stopped(world: Path, tmp_path: Path) ->
         outcome = run.outcome()
         assert outcome and outcome.ended == "disk_limit", outcome
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        unmounted(place)
 
 
 def test_a_place_that_cannot_be_written_is_named(world: Path, tmp_path: Path) -> None:
@@ -349,4 +354,4 @@ def test_a_place_that_cannot_be_written_is_named(world: Path, tmp_path: Path) ->
         )
         assert told.returncode == 1 and "Read-only file system" in told.stderr and "Traceback" not in told.stderr
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        unmounted(place)

@@ -22,6 +22,7 @@ import pytest
 
 from prill.folder import RunFolder, folders, list_files, tree_digest
 from prill.gateway.ledger import entries
+from small_world import small_world
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +101,7 @@ class After:
 
     def __init__(self, folder: Path) -> None:
         self.host = Host(folder)
-        world, runs = folder / "world", folder / "runs"
+        world, runs = small_world(folder / "world"), folder / "runs"
         told = json.dumps(self.host.told()).replace("{", "{{").replace("}", "}}")
         files = {**FILES, "prompts/escape.toml": f"name = 'escape'\ntemplate = '''TOLD {told}'''\nrules = {{}}\n"}
         for name, text in files.items():

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from prill.catalog import Catalog
+from small_world import small_world
+
 pytestmark = pytest.mark.slow
 
 
@@ -17,22 +20,22 @@ def prill(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_local_is_marked_in_every_record(tmp_path: Path) -> None:
     """A `local` run is measured and judged, its records say that nothing was isolated, and `score` must be asked."""
-    options = ("--sandbox", "local", "--runs", tmp_path)
-    ran = prill("run", "--suite", "smoke", "--entrant", "base-only", *options)
+    own, runs = ("--definitions", small_world(tmp_path / "small")), tmp_path / "runs"
+    ran = prill("run", "--suite", "smoke", "--entrant", "base-only", "--sandbox", "local", *own, "--runs", runs)
     assert ran.returncode == 0, ran.stderr
     records = [
-        *tmp_path.glob("*/outcome.json"),
-        *tmp_path.glob("*/measurements/*.json"),
-        *tmp_path.glob("*/findings/*.json"),
+        *runs.glob("*/outcome.json"),
+        *runs.glob("*/measurements/*.json"),
+        *runs.glob("*/findings/*.json"),
     ]
-    assert len(records) == 4
+    assert len(records) == 2 + len(Catalog().suite("smoke").judges)
     assert not any(json.loads(file.read_text())["isolated"] for file in records)
     cells = {}
     for sandbox in ((), ("--sandbox", "local")):
-        board = json.loads(prill("score", "smoke", "--runs", tmp_path, "--format", "json", *sandbox).stdout)
+        board = json.loads(prill("score", "smoke", *own, "--runs", runs, "--format", "json", *sandbox).stdout)
         [row] = [row for row in board["standings"] if row["entrant"] == "base-only"]
         cells[sandbox] = row["cells"][0]
     assert (cells["--sandbox", "local"]["state"], cells["--sandbox", "local"]["value"]) == ("measured", 0.0)
     assert cells[()]["why"] == "made under other decisions (sandbox)"
-    [folder] = tmp_path.glob("2*")
+    [folder] = runs.glob("2*")
     assert "NOT ISOLATED" in prill("show", folder).stdout

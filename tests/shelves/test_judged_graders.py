@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from acceptance import OWN, cases
 from prill import judge_model, opinions, rows, style
 from prill.asking.loop import Pace
 from prill.errors import DefinitionError, InfraError
@@ -23,7 +24,6 @@ from prill.spec import Asked
 
 SHARED = Path(__file__).parents[3] / "shared"
 DATA = SHARED / "data" / "benchmarks"
-CASES = SHARED / "cases" / "open"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the published questions are not beside this checkout")
 Judge = Callable[..., JudgeModel]
 
@@ -196,12 +196,9 @@ def test_the_published_arena_questions_are_judged_twice(judge: Judge, tmp_path: 
 
 
 def test_the_open_arena_cases_hold(judge: Judge) -> None:
-    """The open cases about verdicts and rubrics come out of the same arithmetic that the graders use."""
-    if not CASES.is_dir():
-        pytest.skip("the acceptance cases are not beside this checkout")
+    """Our own cases about verdicts and rubrics come out of the same arithmetic that the graders use."""
     seen = 0
-    for file in sorted(CASES.glob("agg-*.json")):
-        case = json.loads(file.read_text(encoding="utf-8"))
+    for case in cases("aggregate", folder=OWN):
         if case["input"]["op"] != "arena":
             continue
         replies = []
@@ -210,11 +207,11 @@ def test_the_open_arena_cases_hold(judge: Judge) -> None:
             replies.append({"if": f"A poem, {at}.\n\n<|{BY_PLACE}An old", "text": first})
             replies.append({"if": f"A poem, {at}.", "text": second})
         ask = judge(*replies, tries=1)
-        ask.file = ask.file.with_name(file.name + "l")
+        ask.file = ask.file.with_name(f"{case['id']}.jsonl")
         found = pairwise([(reply("new"), writing(str(at))) for at in range(len(case["input"]["questions"]))], ask)
         wanted = case["expected"]
-        assert found.official == pytest.approx(wanted["win_rate"]), file.name
-        assert found.numbers["missing"] == wanted.get("null_judgments", 0), file.name
+        assert found.official == pytest.approx(wanted["win_rate"]), case["id"]
+        assert found.numbers["missing"] == wanted.get("null_judgments", 0), case["id"]
         seen += 1
     assert seen >= 3
 
