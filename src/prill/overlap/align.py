@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from prill.overlap.index import UNIT, Index, Unit
-from prill.overlap.words import SIZE, Word, fives, gram, hash_of, masked, plain
+from prill.overlap.words import SIZE, fives, gram, hash_of, masked, plain
 
 Kind = Literal["verbatim", "case", "numbers", "choices", "paraphrase", "solution-only"]
 Five = tuple[int, ...]
@@ -32,8 +32,8 @@ EXPLAINED = 0.5
 class Window(NamedTuple):
     """Neighbouring segments that are looked at together."""
 
-    segments: tuple[tuple[Word, ...], ...]
-    """Words with places in the stream."""
+    segments: tuple[tuple[bytes, ...], ...]
+    """Their words."""
 
 
 class Match(NamedTuple):
@@ -82,15 +82,11 @@ def plain_of(unit: Unit) -> bytes:
     return plain(unit.text.encode(errors="replace"))
 
 
-def joined(found: Sequence[Word]) -> bytes:
-    """Words with a blank on either side of each, so that a run of them can be searched for."""
-    return b" " + b" ".join(word.text for word in found) + b" "
-
-
 class Seen(NamedTuple):
     """A window's words, as they are compared."""
 
-    words: tuple[Word, ...]
+    texts: tuple[bytes, ...]
+    hashes: tuple[int, ...]
     joined: bytes
     grams: tuple[tuple[Five, int, int], ...]
     """The hashes of each gram's words, its first and its last word."""
@@ -99,18 +95,19 @@ class Seen(NamedTuple):
 def seen(window: Window) -> Seen:
     """All words of a window in a row, and grams within its segments."""
     found: list[tuple[Five, int, int]] = []
-    base = 0
+    whole: list[int] = []
     for segment in window.segments:
-        kept = masked([word.hash for word in segment])
+        base, hashes = len(whole), list(map(hash_of, segment))
+        kept = masked(hashes)
         found += zip(
-            fives([segment[place].hash for place in kept]),
+            fives([hashes[place] for place in kept]),
             [base + place for place in kept],
             [base + place for place in kept[SIZE - 1 :]],
             strict=False,
         )
-        base += len(segment)
-    whole = tuple(word for segment in window.segments for word in segment)
-    return Seen(whole, joined(whole), tuple(found))
+        whole += hashes
+    texts = tuple(text for segment in window.segments for text in segment)
+    return Seen(texts, tuple(whole), b" %b " % b" ".join(texts), tuple(found))
 
 
 def matches(index: Index, needs: Sequence[int], window: Window, entries: Sequence[int]) -> list[Match]:
@@ -216,13 +213,11 @@ def stretched(main: list[Hit], wanted: Known, text: Seen) -> tuple[int, int, int
     first, last = main[0][1], main[-1][2]
     lowest, highest = min(hit[3] for hit in main), max(hit[3] for hit in main) + SIZE - 1
     item_first, item_last = wanted.kept[main[0][3]], wanted.kept[main[-1][3] + SIZE - 1]
-    while first > 0 and item_first > 0 and text.words[first - 1].hash == wanted.hashes[item_first - 1]:
+    while first > 0 and item_first > 0 and text.hashes[first - 1] == wanted.hashes[item_first - 1]:
         first, item_first = first - 1, item_first - 1
     end = len(wanted.hashes) - 1
-    while (
-        last + 1 < len(text.words) and item_last < end
-        and text.words[last + 1].hash == wanted.hashes[item_last + 1]
-    ):  # fmt: skip
+    behind = len(text.hashes) - 1
+    while last < behind and item_last < end and text.hashes[last + 1] == wanted.hashes[item_last + 1]:
         last, item_last = last + 1, item_last + 1
     return first, last, min(item_first, wanted.kept[lowest]), max(item_last, wanted.kept[highest])
 
@@ -233,12 +228,12 @@ def kind_of(unit: Unit, wanted: Known, text: Seen, first: int, last: int, item_f
         return "solution-only"
     if unit.part == "all" and reordered(unit, text):
         return "choices"
-    there = text.words[first : last + 1][:600]
+    there = slice(first, min(last + 1, first + 600))
     mine = slice(item_first, min(item_last + 1, item_first + 600))
-    texts = [wanted.texts[mine], tuple(word.text for word in there)]
+    texts = [wanted.texts[mine], text.texts[there]]
     if texts[0] == texts[1]:
         return "verbatim"
-    hashes = [wanted.hashes[mine], tuple(word.hash for word in there)]
+    hashes = [wanted.hashes[mine], text.hashes[there]]
     numbers = [[text for text in side if 48 <= text[0] < 58] for side in texts]
     bare = [[side[place] for place in masked(side)] for side in hashes]
     if numbers[0] != numbers[1] and agreement(*bare) >= SAME:

@@ -2,10 +2,11 @@
 
 import re
 from collections import deque
+from itertools import islice
 from typing import NamedTuple
 
 from prill.overlap.scalar import MOST_WORDS, WINDOW, Found
-from prill.overlap.words import Shift, Word, folded, words_between
+from prill.overlap.words import WORD, Shift, folded, words_between
 
 PIECES = re.compile(rb"(?:[^ \n]+[ \n]*+){1,%d}+" % MOST_WORDS)
 """Words of one segment each, in folded text."""
@@ -47,16 +48,28 @@ class AtHand:
         self.chunks.append(chunk)
         self.lines.clear()
 
-    def words(self, segment: int) -> tuple[Word, ...]:
-        """Words of a segment with places in the stream; none before the first."""
+    def words(self, segment: int) -> tuple[bytes, ...]:
+        """Words of a segment; none before the first."""
+        lines, begin, end = self.piece(segment)
+        return tuple(lines.text[begin:end].split())
+
+    def place(self, segment: int, number: int) -> tuple[int, int]:
+        """Where a word of a segment, counted from 0, begins and ends in the stream."""
+        (text, shifts, _, start), begin, end = self.piece(segment)
+        begin, end = next(islice(WORD.finditer(text, begin, end), number, None)).span()
+        [word] = words_between(text, shifts, begin, end, start)
+        return word.start, word.end
+
+    def piece(self, segment: int) -> tuple[Lines, int, int]:
+        """The lines that a segment stands in, and where in them."""
         chunk = next((c for c in self.chunks if c.base <= segment < c.base + len(c.found.lines)), None)
         if chunk is None:
-            return ()
+            return Lines(b"", [], [], 0), 0, 0
         line, piece = (int(each[segment - chunk.base]) for each in (chunk.found.lines, chunk.found.pieces))
         if (chunk.base, line) not in self.lines:
             self.lines[chunk.base, line] = self.folded(chunk, segment - chunk.base)
-        text, shifts, pieces, start = self.lines[chunk.base, line]
-        return tuple(words_between(text, shifts, *pieces[piece], start))
+        lines = self.lines[chunk.base, line]
+        return lines, *lines.pieces[piece]
 
     def folded(self, chunk: Chunk, segment: int) -> Lines:
         """The lines that a segment, and no earlier one, begins with, up to the next segment's."""

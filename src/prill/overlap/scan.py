@@ -22,7 +22,7 @@ from prill.overlap.hand import AtHand, Chunk
 from prill.overlap.index import Index, Level
 from prill.overlap.scalar import WINDOW, Found
 from prill.overlap.sources import BLOCK, IDS, Text, Unread, files_below, texts
-from prill.overlap.words import Word, plain
+from prill.overlap.words import plain
 from prill.overlap.words import words as words_of
 from prill.sockets import Value
 
@@ -252,16 +252,16 @@ class Stream:
                 continue
             self.scan.windows += 1
             for many in (1, WINDOW):  # most items stand in one row
-                window = Window(tuple(self.hand.words(at) for at in range(segment - many + 1, segment + 1)))
+                window = Window(tuple(map(self.hand.words, range(segment - many + 1, segment + 1))))
                 if found := matches(self.scan.index, self.scan.needs, window, entries):
                     break
-            whole = [word for part in window.segments for word in part]
             for match in found:
-                self.tell(match, whole)
+                self.tell(match, window, segment - many + 1)
 
-    def tell(self, match: Match, words: list[Word]) -> None:
-        """A match as a place with quotes, once."""
-        start, end = words[match.first].start, words[match.last].end
+    def tell(self, match: Match, window: Window, segment: int) -> None:
+        """A match as a place with quotes, once; `segment` is the first of the window."""
+        start, end = (self.place(window, segment, word)[side] for side, word in enumerate((match.first, match.last)))
+        words = [text for part in window.segments for text in part][match.first : match.last + 1]
         key = match.unit.benchmark, match.unit.item, start
         if key in self.told:
             return
@@ -270,7 +270,7 @@ class Stream:
             self.told = {each for each in self.told if each[2] >= self.hand.chunks[0].offset}
         data = self.hand.bytes_between(start, end)
         row_start = self.hand.row_of(start)
-        field, plain = field_of(row_start[1], words[match.first : match.last + 1])
+        field, plain = field_of(row_start[1], words)
         kind = match.kind
         if kind == "verbatim" and not same_letters(plain if field else data.decode(errors="replace"), match.unit):
             kind = "case" if match.exact else kind
@@ -285,7 +285,16 @@ class Stream:
             item_start=unit.start + mine[0], item_end=unit.start + mine[1],
             item_quote=unit.text[mine[0] : mine[1]][:QUOTED],
         )  # fmt: skip
-        self.scan.tell(place, b" ".join(word.text for word in words[match.first : match.last + 1]))
+        self.scan.tell(place, b" ".join(words))
+
+    def place(self, window: Window, segment: int, word: int) -> tuple[int, int]:
+        """Where a word of a window begins and ends in the stream; `segment` is the window's first."""
+        for part in window.segments:
+            if word < len(part):
+                break
+            word -= len(part)
+            segment += 1
+        return self.hand.place(segment, word)
 
     def hidden(self, chunk: Chunk) -> None:
         """Text that a chunk holds in disguise."""
@@ -323,13 +332,13 @@ def unit_span(text: str, data: bytes, match: Match) -> tuple[int, int]:
     return len(data[:start].decode(errors="replace")), len(data[:end].decode(errors="replace"))
 
 
-def field_of(row: bytes, words: list[Word]) -> tuple[str | None, str]:
+def field_of(row: bytes, words: list[bytes]) -> tuple[str | None, str]:
     """Path of the string in a JSON row in which the words begin, and the string; nothing where it is no JSON."""
     try:
         value = msgspec.json.decode(row)
     except (msgspec.DecodeError, RecursionError):
         return None, ""
-    wanted = b" %b " % b" ".join(word.text for word in words[:8])
+    wanted = b" %b " % b" ".join(words[:8])
     for path, text in leaves(value):
         if wanted in plain(text.encode(errors="replace")):
             return path, text

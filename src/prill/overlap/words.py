@@ -32,7 +32,11 @@ SPACED = (  # writing without blanks: kana, Han, Thai, Lao, Myanmar, Khmer
 )  # fmt: skip
 LONGEST_FOLD = 7
 WORD = re.compile(rb"[^ \n]+")
-SPECIAL = re.compile(rb"\\+(?:u([0-9a-fA-F]{4})|[nrtfb])?|[\x80-\xff]")
+SPECIAL = re.compile(
+    rb"[\\\x80-\xff](?:(?<=\\)\\*(?:u[dD][89abAB][0-9a-fA-F]{2}\\+u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[nrtfb])?"
+    rb"|(?<=[\xc2-\xdf])[\x80-\xbf]|(?<=[\xe0-\xef])[\x80-\xbf]{2}|(?<=[\xf0-\xf4])[\x80-\xbf]{3})?"
+)
+"""Escapes, characters outside ASCII, and bytes that begin none. It begins with a set, which `re` looks for fast."""
 BLANKED = bytes(
     b if b == 10 or 48 <= b < 58 or 97 <= b < 123 else b + 32 if 65 <= b < 91 else 32 for b in range(128)
 ) + bytes(range(128, 256))
@@ -85,49 +89,42 @@ class Shift(NamedTuple):
 
 def folded(data: bytes) -> tuple[bytes, list[Shift]]:
     """Data with words folded and all else blank (line ends stay), and what has another length than before."""
-    out: list[bytes] = []
     shifts: list[Shift] = []
-    at = size = 0
-    while found := SPECIAL.search(data, at):
-        plain = data[at : found.start()].translate(BLANKED)
-        piece, end = special(data, found)
-        size += len(plain)
+    moved = 0
+
+    def become(found: "re.Match[bytes]") -> bytes:
+        nonlocal moved
+        (start, end), piece = found.span(), special(found[0])
         if piece == b" ":
-            piece *= end - found.start()
-        elif len(piece) != end - found.start() or b" " in piece:
-            shifts.append(Shift(size, size + len(piece), found.start(), end))
-        out += (plain, piece)
-        size, at = size + len(piece), end
-    out.append(data[at:].translate(BLANKED))
-    return b"".join(out), shifts
+            return piece * (end - start)
+        if len(piece) != end - start or b" " in piece:
+            shifts.append(Shift(start + moved, start + moved + len(piece), start, end))
+            moved += len(piece) - (end - start)
+        return piece
+
+    return SPECIAL.sub(become, data).translate(BLANKED), shifts
 
 
-def special(data: bytes, found: "re.Match[bytes]") -> tuple[bytes, int]:
-    """What an escape or the first byte of a character becomes, and where it ends."""
-    if found[0][0] != 0x5C:
-        point, end = character(data, found.start())
-        return (b" " if point is None else fold(point)), end
-    if found[1] is None:
-        return b" ", found.end()
-    point, end = int(found[1], 16), found.end()
-    if 0xD800 <= point < 0xDC00:
-        low = SPECIAL.match(data, end)
-        if low and low[1] and 0xDC00 <= int(low[1], 16) < 0xE000:
-            return fold(0x10000 + ((point & 0x3FF) << 10) + (int(low[1], 16) & 0x3FF)), low.end()
-    return fold(point), end
+@lru_cache(1 << 14)
+def special(found: bytes) -> bytes:
+    """What a match of `SPECIAL` becomes."""
+    escaped = found.lstrip(b"\\")
+    if len(escaped) == len(found):
+        return b" " if len(found) == 1 else fold(point_of(found))
+    if not escaped.startswith(b"u"):
+        return b" "
+    point = int(escaped[1:5], 16)
+    if len(escaped) > 5:
+        point = 0x10000 + ((point & 0x3FF) << 10) + (int(escaped[-4:], 16) & 0x3FF)
+    return fold(point)
 
 
-def character(data: bytes, at: int) -> tuple[int | None, int]:
-    """The character that begins at a byte above 127, and where it ends; none and the next byte where none begins."""
-    first = data[at]
-    length = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 0
-    rest = data[at + 1 : at + length]
-    if not length or len(rest) < length - 1 or any(b & 0xC0 != 0x80 for b in rest):
-        return None, at + 1
-    point = first & (0x7F >> length)
-    for b in rest:
-        point = point << 6 | b & 0x3F
-    return point, at + length
+def point_of(character: bytes) -> int:
+    """The number that UTF-8 of two to four bytes says, also where no character may have it."""
+    point = character[0] & (0x7F >> len(character))
+    for byte in character[1:]:
+        point = point << 6 | byte & 0x3F
+    return point
 
 
 def words(data: bytes, shift: int = 0) -> list[Word]:
