@@ -26,19 +26,25 @@ class Recall:
     """Of rows without a plant, those flagged."""
     near: float
     """The same of hard negatives only."""
+    unseen: int
+    """Plants that stand in no share: their items are too short to be looked for, and the report names them."""
 
 
 def recall(corpus: Corpus, report: Report) -> Recall:
     """Places against plants, row by row; a plant is found where its row, or one of its three, is."""
+    unseen = set(report.unseen)
     by_row: dict[int, list[Place]] = defaultdict(list)
     for place in report.places:
         by_row[place.row].append(place)
     total: Counter[str] = Counter()
     found: Counter[str] = Counter()
-    right = row = 0
+    right = row = short = 0
     while row < len(corpus.kinds):
         kind, item = corpus.kinds[row]
         span = 3 if kind.startswith("split") else 1
+        if item in unseen:
+            short, row = short + 1, row + span
+            continue
         places = [place for at in range(row + 1, row + 1 + span) for place in by_row.get(at, [])]
         total[kind] += 1
         found[kind] += bool(places)
@@ -50,4 +56,5 @@ def recall(corpus: Corpus, report: Report) -> Recall:
         right=right / max(1, sum(found[kind] for kind in planted)),
         alarms=(found["filler"] + found["near"]) / max(1, total["filler"] + total["near"]),
         near=found["near"] / max(1, total["near"]),
+        unseen=short,
     )

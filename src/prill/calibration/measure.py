@@ -35,20 +35,18 @@ MISSED, ALARMS = 0.02, 0.01
 
 RUNS = 400
 """Runs of each side a judge: with none wrong of so many, Wilson's interval ends below 1 %."""
-FEWER = {"overlap": 100, "lineage": 100}
-"""Judges whose runs cost ten times as much: trees of data, and weights."""
 
 
 def calibrate(
     seed: int,
-    n: int | None = None,
+    n: int = RUNS,
     judges: Collection[str] = (),
     say: Callable[[str], None] = lambda line: None,
     jobs: int = 1,
 ) -> Calibrated:
     """At least `n` planted violations and `n` innocent look-alikes for each judge, drawn by a seed.
 
-    Without `n` as many as the judge is worth (`RUNS`, `FEWER`). `jobs` families are judged at a time; what comes of it
+    `jobs` families are judged at a time; what comes of it
     does not depend on that.
     """
     tasks = [
@@ -71,8 +69,7 @@ def calibrate(
         )
         for judge, own in rows.items()
     )
-    least = n or min(FEWER.get(judge, RUNS) for judge in rows)
-    return Calibrated(seed=seed, n=least, versions=versions(), cpu_seconds=spent, judges=rates)
+    return Calibrated(seed=seed, n=n, versions=versions(), cpu_seconds=spent, judges=rates)
 
 
 @contextmanager
@@ -85,9 +82,8 @@ def concurrently(jobs: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield pool.map
 
 
-def each_of(family: Family, n: int | None) -> int:
+def each_of(family: Family, n: int) -> int:
     """Runs of one family, so that its judge's side has at least `n` without the blind ones."""
-    n = n or FEWER.get(family.judge, RUNS)
     side = [each for each in FAMILIES if (each.judge, each.planted) == (family.judge, family.planted)]
     return max(1, -(-n // max(1, sum(not each.blind for each in side))))
 

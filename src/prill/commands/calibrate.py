@@ -10,7 +10,7 @@ from prill.errors import DefinitionError, oneof
 
 CALIBRATE = """For each judge, violations are planted in made-up runs, and innocent runs are made to look like them; the
 real judge reads each. The table says what it missed and where it was wrong about an innocent run, with 95 % intervals.
-Everything follows from the seed. The shipped rates (`definitions/calibrations`) have seed 20261202; to hold them
+Everything follows from the seed. The shipped rates (`definitions/calibrations`) have seed 20261203; to hold them
 against runs that nobody has looked at, take another seed."""
 
 
@@ -20,9 +20,9 @@ def add(commands: Any) -> None:
     made.add_argument(
         "--judge", action="append", default=[], metavar="NAME", help="only this one; may be repeated (default: all)"
     )
-    made.add_argument("--seed", type=int, default=20261202, metavar="S", help="of the made-up runs (default: 20261202)")
+    made.add_argument("--seed", type=int, default=20261203, metavar="S", help="of the made-up runs (default: 20261203)")
     made.add_argument(
-        "--n", type=int, metavar="N", help="runs of each side a judge, at least (default: 400; of overlap, lineage 100)"
+        "--n", type=int, default=400, metavar="N", help="runs of each side a judge, at least (default: 400)"
     )
     made.add_argument("--jobs", type=int, default=1, metavar="J", help="families at a time (default: 1)")
     made.add_argument("--to", type=Path, metavar="FILE", help="write the counts of every family as JSON")

@@ -6,10 +6,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from prill.overlap.scalar import MOST_WORDS, WINDOW, Found
-from prill.overlap.words import WORD, Shift, folded, words_between
+from prill.overlap.words import WORD, Shift, folded, runs_of, words_between
 
-PIECES = re.compile(rb"(?:[^ \n]+[ \n]*+){1,%d}+" % MOST_WORDS)
-"""Words of one segment each, in folded text."""
+PIECES = runs_of(MOST_WORDS)
 
 
 class Chunk(NamedTuple):

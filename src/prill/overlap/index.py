@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from prill.overlap.words import NUMBER, fives, gram, hash_of, masked, plain, words
+from prill.overlap.words import NUMBER, WORD, fives, folded, gram, hash_of, masked, plain, runs_of, words_between
 from prill.sockets import Item, Value
 
 LEAST_WORDS = 3
 MOST_UNITS = 24
 PIECE = 256
-"""Words of a piece; a rest of less than half of it stays with the piece before."""
+"""Words of a piece; a rest of at most half of it stays with the piece before."""
+RUNS = runs_of(PIECE)
 FEWEST_ITEMS = 10_000
 """idf is taken as if the items were at least so many, since a small benchmark says little about other text."""
 SHORT_ANSWER = 40
@@ -193,8 +194,12 @@ def pieces(text: str) -> list[tuple[int, int]]:
     if len(text) < 2 * PIECE:
         return [(0, len(text))] if text.strip() else []
     data = text.encode(errors="replace")
-    found = words(data)
-    starts = [found[place].start for place in range(0, max(1, len(found) - PIECE // 2), PIECE)]
+    plainly, shifts = folded(data)
+    runs = [found.span() for found in RUNS.finditer(plainly)]
+    if len(runs) > 1 and len(plainly[slice(*runs[-1])].split()) <= PIECE // 2:
+        runs.pop()
+    heads = [next(WORD.finditer(plainly, begin)).span() for begin, _ in runs]
+    starts = [words_between(plainly, shifts, *head)[0].start for head in heads]
     cuts = [len(data[:start].decode(errors="replace")) for start in starts]
     return list(zip([0, *cuts[1:]], [*cuts[1:], len(text)], strict=True))
 

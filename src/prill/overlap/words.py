@@ -152,6 +152,11 @@ def words_between(text: bytes, shifts: list[Shift], begin: int, end: int, shift:
     return found
 
 
+def runs_of(many: int) -> "re.Pattern[bytes]":
+    """Finds runs of so many words in folded text, the last one of what is left."""
+    return re.compile(rb"(?:[^ \n]+[ \n]*+){1,%d}+" % many)
+
+
 def plain(data: bytes) -> bytes:
     """The texts of all words with a blank on either side of each, so that a run of them can be searched for."""
     return b" %b " % b" ".join(folded(data)[0].split())
