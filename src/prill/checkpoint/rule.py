@@ -43,7 +43,8 @@ ORDINARY = 0.2
 PARTIAL_FROM, PARTIAL_CONTAINS, PARTIAL_PASS, PARTIAL_MADS = 0.6, 0.04, 0.1, 5.0
 PART_CONTAINS, PART_REVIEW = 0.08, 0.2
 """Partial alpha of single matrices, four at least, where a sibling is mixed into some layers only. Of ordinary honest
-runs the fourth largest stayed below 0.03, of the hottest (|alpha| >= `ORDINARY`) at 0.12."""
+runs the fourth largest stayed below 0.03, of the hottest (|alpha| >= `ORDINARY`) at 0.12. They must stand out from the
+others too, by `PARTIAL_MADS` or a gap of `PARTIAL_CONTAINS`: of small models an honest run's own lie around 0.08."""
 LEAST_MAD = 1e-6
 FEWEST = 4
 """Tensors without which a median says nothing."""
@@ -185,13 +186,22 @@ def beside_controls(like: Likeness, alpha: float, rows: Sequence[ToBase]) -> Ver
     ordinary = abs(alpha) < ORDINARY
     if ordinary and abs(part) >= PARTIAL_CONTAINS and abs(part) >= PARTIAL_MADS * mad:
         return holds(like, part, told)
-    count, share, weight = stands_out(like, rows, PART_CONTAINS if ordinary else PART_REVIEW)
+    least = PART_CONTAINS if ordinary else PART_REVIEW
+    if not apart(own, least):
+        least = max(least, part + PARTIAL_MADS * mad)
+    count, share, weight = stands_out(like, rows, least)
     if count >= FEWEST and share >= LEAST_SHARE:
         some = f"partial alpha {weight:.3f} in {count} matrices with {share:.0%} of its elements; in all, {told}"
         return holds(like, weight, some) if ordinary else Verdict(word="review", why=some, of=like.name)
     if ordinary or part < PARTIAL_PASS:
         return None
     return Verdict(word="review", why=f"{told} on {like.name}", of=like.name)
+
+
+def apart(values: Sequence[float], least: float) -> bool:
+    """Whether those of at least that are as far from all others as counts for a share at all."""
+    high, low = [value for value in values if value >= least], [value for value in values if value < least]
+    return bool(high and low) and min(high) - max(low) >= PARTIAL_CONTAINS
 
 
 def stands_out(like: Likeness, rows: Sequence[ToBase], least: float) -> tuple[int, float, float]:
