@@ -179,7 +179,7 @@ def seated(panel: Panel, catalog: Catalog, sandbox: str, scratch: Path, ledger: 
         if provider.scenario:
             stage = RunFolder(scratch)
             made(stage.solving)
-            upstream = last.enter_context(rehearsed(stage, catalog.asset(provider.scenario)))
+            upstream = last.enter_context(rehearsed(stage, catalog.asset(provider.scenario), stage.provider))
         door = Opening(
             provider=provider,
             prices=prices,

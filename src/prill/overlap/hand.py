@@ -2,11 +2,10 @@
 
 import re
 from collections import deque
-from itertools import islice
 from typing import NamedTuple
 
 from prill.overlap.scalar import MOST_WORDS, WINDOW, Found
-from prill.overlap.words import WORD, Shift, folded, runs_of, words_between
+from prill.overlap.words import Shift, folded, runs_of, word_at
 
 PIECES = runs_of(MOST_WORDS)
 
@@ -54,9 +53,8 @@ class AtHand:
 
     def place(self, segment: int, number: int) -> tuple[int, int]:
         """Where a word of a segment, counted from 0, begins and ends in the stream."""
-        (text, shifts, _, start), begin, end = self.piece(segment)
-        begin, end = next(islice(WORD.finditer(text, begin, end), number, None)).span()
-        [word] = words_between(text, shifts, begin, end, start)
+        (text, shifts, _, start), begin, _ = self.piece(segment)
+        word = word_at(text, shifts, begin, number, start)
         return word.start, word.end
 
     def piece(self, segment: int) -> tuple[Lines, int, int]:

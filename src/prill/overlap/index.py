@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from prill.overlap.words import NUMBER, WORD, fives, folded, gram, hash_of, masked, plain, runs_of, words_between
+from prill.overlap.words import NUMBER, fives, folded, gram, hash_of, masked, plain, runs_of, word_at
 from prill.sockets import Item, Value
 
 LEAST_WORDS = 3
@@ -198,8 +198,7 @@ def pieces(text: str) -> list[tuple[int, int]]:
     runs = [found.span() for found in RUNS.finditer(plainly)]
     if len(runs) > 1 and len(plainly[slice(*runs[-1])].split()) <= PIECE // 2:
         runs.pop()
-    heads = [next(WORD.finditer(plainly, begin)).span() for begin, _ in runs]
-    starts = [words_between(plainly, shifts, *head)[0].start for head in heads]
+    starts = [word_at(plainly, shifts, begin, 0).start for begin, _ in runs]
     cuts = [len(data[:start].decode(errors="replace")) for start in starts]
     return list(zip([0, *cuts[1:]], [*cuts[1:], len(text)], strict=True))
 

@@ -22,6 +22,7 @@ USUAL_WORDS = 12
 AHEAD = 8
 """Hits between asking for what they need and using it."""
 MASS_BITS = 63 // WINDOW
+"""Of an entry's mass in one segment: a piece of some 400 words weighs less than 2**19."""
 FULL = LONG_RUN // LANES - 1
 """Groups of `LANES` words that are all numbers, of which a run of `LONG_RUN` numbers has at least so many in a row."""
 u: Any = int

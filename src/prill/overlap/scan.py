@@ -22,8 +22,7 @@ from prill.overlap.hand import AtHand, Chunk
 from prill.overlap.index import Index, Level
 from prill.overlap.scalar import WINDOW, Found
 from prill.overlap.sources import BLOCK, IDS, Text, Unread, files_below, texts
-from prill.overlap.words import plain
-from prill.overlap.words import words as words_of
+from prill.overlap.words import folded, plain, word_at
 from prill.sockets import Value
 
 MOST_WINDOWS = 50_000
@@ -327,8 +326,9 @@ class Stream:
 
 def unit_span(text: str, data: bytes, match: Match) -> tuple[int, int]:
     """Characters of the unit between the match's first and last word."""
-    found = words_of(data)
-    start, end = found[match.item_first].start, found[match.item_last].end
+    plainly, shifts = folded(data)
+    start = word_at(plainly, shifts, 0, match.item_first).start
+    end = word_at(plainly, shifts, 0, match.item_last).end
     return len(data[:start].decode(errors="replace")), len(data[:end].decode(errors="replace"))
 
 

@@ -12,6 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 ALL = (1 << 64) - 1
@@ -105,7 +106,6 @@ def folded(data: bytes) -> tuple[bytes, list[Shift]]:
     return SPECIAL.sub(become, data).translate(BLANKED), shifts
 
 
-@lru_cache(1 << 14)
 def special(found: bytes) -> bytes:
     """What a match of `SPECIAL` becomes."""
     escaped = found.lstrip(b"\\")
@@ -152,6 +152,13 @@ def words_between(text: bytes, shifts: list[Shift], begin: int, end: int, shift:
     return found
 
 
+def word_at(text: bytes, shifts: list[Shift], begin: int, number: int, shift: int = 0) -> Word:
+    """The word that stands so many behind the first from a place on, in what `folded` gives."""
+    start, end = next(islice(WORD.finditer(text, begin), number, None)).span()
+    [word] = words_between(text, shifts, start, end, shift)
+    return word
+
+
 def runs_of(many: int) -> "re.Pattern[bytes]":
     """Finds runs of so many words in folded text, the last one of what is left."""
     return re.compile(rb"(?:[^ \n]+[ \n]*+){1,%d}+" % many)
@@ -162,12 +169,17 @@ def plain(data: bytes) -> bytes:
     return b" %b " % b" ".join(folded(data)[0].split())
 
 
-@lru_cache(1 << 14)
 def hash_of(word: bytes) -> int:
     """64 bits for a word; the same for every number."""
+    return hashed(word[:KEPT_BYTES])
+
+
+@lru_cache(1 << 14)
+def hashed(word: bytes) -> int:
+    """`hash_of` what is compared of a word; the rest, which may be long, is not remembered."""
     if 48 <= word[0] < 58:
         return NUMBER
-    low, high = int.from_bytes(word[:8], "little"), int.from_bytes(word[8:KEPT_BYTES], "little")
+    low, high = int.from_bytes(word[:8], "little"), int.from_bytes(word[8:], "little")
     low, high = low ^ MIX[0], high ^ MIX[1]
     mixed = (product(low) ^ swapped(high)) + (product(high) ^ swapped(low)) & ALL
     return mixed ^ mixed >> 32

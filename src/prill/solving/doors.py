@@ -169,10 +169,9 @@ def sold(
 
 
 @contextmanager
-def rehearsed(run: RunFolder, scenario: Path, truth: Path | None = None) -> Iterator[str]:
+def rehearsed(run: RunFolder, scenario: Path, truth: Path) -> Iterator[str]:
     """A scripted provider that plays a scenario on this machine: its root while the context lasts. What it says that it
-    charged goes to the run's `provider.jsonl`, or to another file."""
-    truth = truth or run.provider
+    charged goes to the file `truth`."""
     said = run.solving / f"{truth.stem}.txt"
     argv = [sys.executable, "-m", "prill.rehearsal", str(scenario), "--port", "0", "--attached"]
     argv += ["--truth", str(truth)]
